@@ -1,0 +1,3 @@
+module weir
+
+go 1.26.8

@@ -1,0 +1,118 @@
+// Package buffer is the bounded queue between acceptance and delivery: a segment log per
+// output, on disk or in memory, that survives crashes and keeps books.
+//
+// Positions are numbers. Every batch gets a Seq when it is appended; being stored, being
+// delivered and being behind somebody are comparisons of Seqs.
+package buffer
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"weir/internal/event"
+	"weir/internal/ledger"
+	"weir/internal/vfs"
+)
+
+// Seq numbers the batches of a buffer from 1, in order of acceptance, for the life of the
+// buffer's directory.
+type Seq uint64
+
+// Overflow says what happens when a batch does not fit.
+type Overflow uint8
+
+const (
+	Throw      Overflow = iota // refuse it: the sender keeps its data
+	Block                      // wait for room
+	DropOldest                 // give up the oldest segment that the reader has not begun
+	DropNewest                 // give up the batch
+)
+
+// Durability says when an appended batch counts as stored.
+type Durability uint8
+
+const (
+	Sync     Durability = iota // after fdatasync, shared by all batches waiting for it
+	Interval                   // after the write; fdatasync runs every Options.SyncEvery
+	OS                         // after the write; the kernel decides when it reaches the disk
+)
+
+// Options configures a Buffer. FS, Dir, Book, Log and Limit are required.
+type Options struct {
+	FS         vfs.FS
+	Dir        string // the buffer's own directory, created if missing
+	Book       *ledger.Book
+	Log        *slog.Logger
+	Limit      int64         // total_limit_size: bytes of all segment files, kept to the byte
+	MinFree    int64         // free-space floor of the file system; below it acts like Limit
+	Overflow   Overflow      //
+	Durability Durability    //
+	SyncEvery  time.Duration // for Interval; default 1 s
+	Compress   string        // "", "gzip" or "zstd": how frame payloads are stored
+	Segment    int64         // size at which a new segment begins; default Limit/16 within 1 and 64 MiB
+	Recent     int64         // bytes of committed frames kept in memory for the reader; default 16 MiB
+	Parked     bool          // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
+}
+
+// Span is a run of entries of one batch.
+type Span struct{ First, Count uint32 }
+
+// Part is what became of some entries of one batch.
+type Part struct {
+	Seq Seq
+	Span
+	Fate ledger.Fate
+}
+
+// Ref finds entries in the buffer again without holding them in memory.
+type Ref struct {
+	Seq      Seq    // the batch
+	Frame    Seq    // first Seq of the frame that holds it
+	Off, Len uint32 // bytes within the frame's (decompressed) payload
+	Span            // which entries of the batch
+}
+
+// Item is one batch read back.
+type Item struct {
+	Seq   Seq
+	Batch event.Batch // borrowed from the Block
+	Ended []Span      // entries that had ended before a restart, ascending; usually nil
+	frame Seq
+	off   uint32 // of Batch.Entries within the payload
+}
+
+// Ref makes a reference to a run of the item's entries: off and size in bytes within
+// Batch.Entries, s counted in entries.
+func (it *Item) Ref(off, size int, s Span) Ref {
+	return Ref{Seq: it.Seq, Frame: it.frame, Off: it.off + uint32(off), Len: uint32(size), Span: s}
+}
+
+// Gap tells of batches that were given up or found damaged: they were booked as dropped.
+type Gap struct {
+	First, Last Seq
+	Reason      ledger.Reason
+	Tags        map[string]Loss // per tag; empty when damage hides it
+}
+
+// Loss is how much of something was lost.
+type Loss struct {
+	Events      uint64
+	Bytes       uint64 // of entries
+	First, Last event.Time
+}
+
+// Stats describes a buffer at one moment.
+type Stats struct {
+	Bytes, Limit  int64 // of segment files
+	Segments      int
+	PendingEvents uint64
+	PendingBytes  uint64    // of the entries of unsettled batches, approximately
+	Oldest        time.Time // when the oldest pending batch was accepted; zero if none
+	Balance       int64     // admitted - ended - PendingEvents, read in one instant: must be 0
+	Stored        Seq       // everything up to here is stored
+	Mark          Seq       // everything up to here has ended
+	Fault         error     // why nothing can be written just now: full disk, I/O error; nil when well
+}
+
+var _ = context.Background
