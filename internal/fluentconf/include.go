@@ -1,0 +1,232 @@
+package fluentconf
+
+import (
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// include splices the files that a pattern names into the section at hand. start is the
+// offset of the directive, which stands on its line.
+func (p *parser) include(start int, empty bool) {
+	if empty || p.eof() {
+		p.failAt(start, "write @include conf.d/*.conf", "@include needs a path")
+		return
+	}
+	at := p.pos
+	var v Value
+	ok := true
+	if c := p.text[at]; c == '"' || c == '\'' {
+		v, ok = p.quoted()
+	} else {
+		v = p.plain()
+	}
+	if !ok {
+		p.nextLine(start)
+		return
+	}
+	if !p.lineEnd() {
+		p.failAt(p.pos, "", "expected end of line")
+		p.nextLine(p.pos)
+		return
+	}
+	pattern, ok := p.includePattern(v)
+	if !ok {
+		return
+	}
+	names, err := p.src.Glob(pattern)
+	if err != nil {
+		p.fail(v.Pos, fmt.Sprintf("cannot list the files of @include %s: %v", v.Text, err), "")
+		return
+	}
+	slices.Sort(names)
+	wild := strings.ContainsAny(pattern, "*?[{")
+	if len(names) == 0 && !wild {
+		p.warn(v.Pos, fmt.Sprintf("@include %s names no existing file", v.Text), "Fluentd ignores it silently")
+	}
+	for _, name := range names {
+		base := strings.TrimSuffix(path.Base(name), path.Ext(name))
+		if wild && (strings.HasSuffix(base, ".bak") || strings.HasSuffix(base, "_old") || strings.HasSuffix(base, ".old") || strings.HasSuffix(base, "_bak")) {
+			p.warn(v.Pos, fmt.Sprintf("@include %s takes in %s, which looks like a backup copy", v.Text, name), "move it away or narrow the pattern")
+		}
+		p.includeFile(v.Pos, name)
+	}
+}
+
+// includePattern turns what stands behind @include into a path pattern.
+func (p *parser) includePattern(v Value) (string, bool) {
+	s := v.Text
+	if scheme, rest, ok := strings.Cut(s, "://"); ok {
+		if scheme != "file" {
+			p.fail(v.Pos, fmt.Sprintf("@include from %s:// is not supported", scheme), "download the file before the start and include it by its path")
+			return "", false
+		}
+		s = rest
+		if host, tail, ok := strings.Cut(rest, "/"); ok && (host == "" || host == "localhost") {
+			s = "/" + tail
+		}
+	} else {
+		s = strings.TrimPrefix(s, "file:")
+	}
+	// Fluentd reads the path as a URL: blanks are let through, %xx is decoded.
+	if u, err := url.PathUnescape(s); err == nil {
+		s = u
+	}
+	if s == "" {
+		p.fail(v.Pos, "@include needs a path", "write @include conf.d/*.conf")
+		return "", false
+	}
+	if !path.IsAbs(s) {
+		s = path.Join(path.Dir(p.file), s)
+	}
+	return path.Clean(s), true
+}
+
+func (p *parser) includeFile(at Pos, name string) {
+	if slices.Contains(p.open, name) {
+		p.fail(at, fmt.Sprintf("@include loop: %s includes itself", strings.Join(append(slices.Clone(p.open), name), " -> ")), "")
+		return
+	}
+	if len(p.open) > maxDepth {
+		p.fail(at, fmt.Sprintf("@include is nested deeper than %d files", maxDepth), "")
+		return
+	}
+	if ext := strings.ToLower(path.Ext(name)); ext == ".yaml" || ext == ".yml" {
+		p.fail(at, fmt.Sprintf("@include of %s: configuration in YAML form is not supported yet", name), "write the file in Fluentd's v1 form")
+		return
+	}
+	data, err := p.src.ReadFile(name)
+	if err != nil {
+		p.fail(at, fmt.Sprintf("cannot read the included file %s: %v", name, err), "")
+		return
+	}
+	p.run.file(name, data, p.top(), p.open)
+}
+
+// GlobFS lists the files of fsys that match a pattern as Ruby's Dir.glob does: *, ?, [a-z],
+// {a,b} and ** for any number of directories; names that begin with a dot are matched by a
+// literal dot only. The pattern is a path within fsys (no leading slash). It is meant for
+// Source.Glob.
+func GlobFS(fsys fs.FS, pattern string) ([]string, error) {
+	var out []string
+	for _, alt := range expandBraces(pattern) {
+		if err := globParts(fsys, ".", strings.Split(alt, "/"), &out); err != nil {
+			return nil, fmt.Errorf("listing %s: %w", pattern, err)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func globParts(fsys fs.FS, dir string, parts []string, out *[]string) error {
+	part, rest := parts[0], parts[1:]
+	if part == "" || part == "." {
+		if len(rest) == 0 {
+			return nil
+		}
+		return globParts(fsys, dir, rest, out)
+	}
+	if !strings.ContainsAny(part, "*?[\\") {
+		name := path.Join(dir, part)
+		info, err := fs.Stat(fsys, name)
+		switch {
+		case err != nil:
+			return nil // nothing there, or not to be read: it matches nothing
+		case len(rest) > 0 && info.IsDir():
+			return globParts(fsys, name, rest, out)
+		case len(rest) == 0 && !info.IsDir():
+			*out = append(*out, name)
+		}
+		return nil
+	}
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil
+	}
+	if part == "**" && len(rest) > 0 {
+		if err := globParts(fsys, dir, rest, out); err != nil {
+			return err
+		}
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(part, ".") {
+			continue
+		}
+		name := path.Join(dir, e.Name())
+		if part == "**" && len(rest) > 0 {
+			if e.IsDir() {
+				if err := globParts(fsys, name, parts, out); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		ok, err := path.Match(part, e.Name())
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		info, err := fs.Stat(fsys, name) // through symbolic links: Kubernetes mounts files so
+		if err != nil {
+			continue
+		}
+		if len(rest) == 0 && !info.IsDir() {
+			*out = append(*out, name)
+		} else if len(rest) > 0 && info.IsDir() {
+			if err := globParts(fsys, name, rest, out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxAlternatives bounds what {a,b}{c,d}… can multiply to.
+const maxAlternatives = 1024
+
+// expandBraces writes out {a,b}.
+func expandBraces(s string) []string {
+	out := []string{s}
+	for i := 0; i < len(out) && len(out) < maxAlternatives; {
+		open := strings.IndexByte(out[i], '{')
+		if open < 0 {
+			i++
+			continue
+		}
+		depth, end := 0, -1
+		cuts := []int{open}
+	scan:
+		for j := open; j < len(out[i]); j++ {
+			switch out[i][j] {
+			case '{':
+				depth++
+			case ',':
+				if depth == 1 {
+					cuts = append(cuts, j)
+				}
+			case '}':
+				if depth--; depth == 0 {
+					end = j
+					break scan
+				}
+			}
+		}
+		if end < 0 {
+			i++
+			continue
+		}
+		head, tail := out[i][:open], out[i][end+1:]
+		cuts = append(cuts, end)
+		var alts []string
+		for k := 0; k+1 < len(cuts); k++ {
+			alts = append(alts, head+out[i][cuts[k]+1:cuts[k+1]]+tail)
+		}
+		out = slices.Replace(out, i, i+1, alts...)
+	}
+	return out
+}
