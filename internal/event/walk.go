@@ -64,71 +64,74 @@ var shapes = func() (t [256]shape) {
 // Skip returns the index behind the value that starts at b[i]. It allocates nothing
 // whatever the bytes claim, and fails with ErrShort, ErrDepth or ErrType.
 func Skip(b []byte, i int) (int, error) {
-	// left[d] is how many values are still to come at depth d.
-	var left [MaxDepth + 1]uint64
-	depth := 0
-	left[0] = 1
-	for {
+	return skip(b, i, 1, 0)
+}
+
+// skip steps over n values that start at b[i] and lie inside depth containers. It calls
+// itself only for containers that are not empty, so that a flat record costs one loop, and
+// MaxDepth bounds the stack.
+func skip(b []byte, i, n, depth int) (int, error) {
+	for ; n > 0; n-- {
 		if uint(i) >= uint(len(b)) {
 			return 0, ErrShort
 		}
 		s := shapes[b[i]]
-		var children uint64
+		children := 0
 		switch s.kind {
 		case fixed:
 			i += int(s.width)
-		case items:
-			i++
-			children = uint64(s.width)
+			continue
 		case len8:
 			if len(b)-i < 2 {
 				return 0, ErrShort
 			}
 			i += int(s.width) + int(b[i+1])
+			continue
+		case items:
+			children = int(s.width)
+			i++
 		case len16:
 			if len(b)-i < 3 {
 				return 0, ErrShort
 			}
 			i += int(s.width) + int(binary.BigEndian.Uint16(b[i+1:]))
+			continue
 		case len32:
 			if len(b)-i < 5 {
 				return 0, ErrShort
 			}
 			i += int(s.width) + int(binary.BigEndian.Uint32(b[i+1:]))
+			continue
 		case items16:
 			if len(b)-i < 3 {
 				return 0, ErrShort
 			}
-			children = uint64(binary.BigEndian.Uint16(b[i+1:])) * uint64(s.width)
+			children = int(binary.BigEndian.Uint16(b[i+1:])) * int(s.width)
 			i += 3
 		case items32:
 			if len(b)-i < 5 {
 				return 0, ErrShort
 			}
-			children = uint64(binary.BigEndian.Uint32(b[i+1:])) * uint64(s.width)
+			children = int(binary.BigEndian.Uint32(b[i+1:])) * int(s.width)
 			i += 5
 		default:
 			return 0, ErrType
 		}
-		left[depth]--
-		if children > 0 {
-			if depth == MaxDepth {
-				return 0, ErrDepth
-			}
-			depth++
-			left[depth] = children
+		if children == 0 {
 			continue
 		}
-		for left[depth] == 0 {
-			if depth == 0 {
-				if i > len(b) {
-					return 0, ErrShort
-				}
-				return i, nil
-			}
-			depth--
+		if depth == MaxDepth {
+			return 0, ErrDepth
+		}
+		var err error
+		if i, err = skip(b, i, children, depth+1); err != nil {
+			return 0, err
 		}
 	}
+	if i > len(b) {
+		return 0, ErrShort
+	}
+	return i, nil
 }
 
 func isArray(c byte) bool { return c&0xf0 == 0x90 || c == 0xdc || c == 0xdd }
