@@ -1,0 +1,155 @@
+package deliver
+
+import (
+	"container/heap"
+	"time"
+
+	"weir/internal/buffer"
+)
+
+// piece is some neighbouring entries of a batch that wait in a lane: a reference, not the
+// bytes, so that a lane that cannot send holds no memory beyond this.
+type piece struct {
+	buffer.Ref
+	at int64 // when it was read from the buffer, in Unix milliseconds
+}
+
+// lane is the waiting line of one destination. It is data, not a goroutine: ten thousand
+// lanes are ten thousand small structs. All fields are guarded by Deliverer.mu.
+type lane struct {
+	key      string
+	pieces   []piece // waiting, in order; pieces[:head] are gone
+	head     int
+	events   int       // in pieces
+	bytes    int       // of entries in pieces
+	flights  []*flight // built or being sent, in order; the first `sending` are under way
+	returned []piece   // of a request that failed while the next was being filled
+
+	building bool  // a worker is filling a flight
+	sending  int   // flights in flight
+	queued   bool  // in the ready queue
+	heapIdx  int   // in Deliverer.timers; -1 when not
+	wake     int64 // when the timer fires for this lane, Unix milliseconds
+
+	backoff   int64     // no request before this time, Unix milliseconds; 0 when well
+	attempts  int       // failures in a row
+	failing   time.Time // when the first of them was
+	limit     int       // most entries in the next request; 0: no limit
+	lastError string
+	parked    bool // the lane's head went to the parking lot, everything follows it
+
+	delivered uint64 // events, for the status page
+}
+
+func (l *lane) waiting() int { return len(l.pieces) - l.head }
+
+func (l *lane) idle() bool {
+	return l.waiting() == 0 && len(l.flights) == 0 && !l.building && !l.queued && l.attempts == 0 && !l.parked
+}
+
+func (l *lane) push(p piece) {
+	if l.head > 0 && l.head == len(l.pieces) {
+		l.pieces, l.head = l.pieces[:0], 0
+	}
+	// Neighbouring pieces of one batch become one: lanes named by record fields would
+	// otherwise hold a reference for each event.
+	if n := len(l.pieces); n > l.head {
+		last := &l.pieces[n-1]
+		if last.Seq == p.Seq && last.Off+last.Len == p.Off && last.First+last.Count == p.First {
+			last.Len += p.Len
+			last.Count += p.Count
+			l.events += int(p.Count)
+			l.bytes += int(p.Len)
+			return
+		}
+	}
+	l.pieces = append(l.pieces, p)
+	l.events += int(p.Count)
+	l.bytes += int(p.Len)
+}
+
+// take moves pieces from the front to dst until they hold at least size bytes or count
+// entries.
+func (l *lane) take(dst []piece, size, count int) []piece {
+	for size > 0 && count > 0 && l.head < len(l.pieces) {
+		p := l.pieces[l.head]
+		l.head++
+		l.events -= int(p.Count)
+		l.bytes -= int(p.Len)
+		size -= int(p.Len)
+		count -= int(p.Count)
+		dst = append(dst, p)
+	}
+	if l.head == len(l.pieces) {
+		l.pieces, l.head = l.pieces[:0], 0
+		if cap(l.pieces) > 4096 {
+			l.pieces = nil // give a burst's memory back
+		}
+	}
+	return dst
+}
+
+// untake puts pieces back before all others, in their order.
+func (l *lane) untake(ps []piece) {
+	if len(ps) == 0 {
+		return
+	}
+	for i := range ps {
+		l.events += int(ps[i].Count)
+		l.bytes += int(ps[i].Len)
+	}
+	if l.head >= len(ps) {
+		l.head -= len(ps)
+		copy(l.pieces[l.head:], ps)
+		return
+	}
+	rest := l.pieces[l.head:]
+	all := make([]piece, 0, len(ps)+len(rest)+16)
+	all = append(all, ps...)
+	l.pieces, l.head = append(all, rest...), 0
+}
+
+// oldest is when the first waiting piece was read, in Unix milliseconds.
+func (l *lane) oldest() int64 { return l.pieces[l.head].at }
+
+// timers is the one heap of everything that waits for a moment: linger and back-off.
+type timers []*lane
+
+func (t timers) Len() int           { return len(t) }
+func (t timers) Less(i, j int) bool { return t[i].wake < t[j].wake }
+func (t timers) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].heapIdx, t[j].heapIdx = i, j
+}
+func (t *timers) Push(x any) {
+	l := x.(*lane)
+	l.heapIdx = len(*t)
+	*t = append(*t, l)
+}
+func (t *timers) Pop() any {
+	old := *t
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*t = old[:len(old)-1]
+	l.heapIdx = -1
+	return l
+}
+
+// set puts l at wake, or moves it there.
+func (t *timers) set(l *lane, wake int64) {
+	if l.heapIdx >= 0 {
+		if l.wake != wake {
+			l.wake = wake
+			heap.Fix(t, l.heapIdx)
+		}
+		return
+	}
+	l.wake = wake
+	heap.Push(t, l)
+}
+
+func (t *timers) drop(l *lane) {
+	if l.heapIdx >= 0 {
+		heap.Remove(t, l.heapIdx)
+	}
+}

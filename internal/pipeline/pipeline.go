@@ -1,0 +1,298 @@
+// Package pipeline is the way in: it routes a batch by its tag, filters it, and appends it
+// to the buffers of all its targets or to none of them.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"weir/internal/buffer"
+	"weir/internal/event"
+	"weir/internal/filter"
+	"weir/internal/input"
+	"weir/internal/ledger"
+)
+
+// Target is where a route ends: an output's buffer and its book.
+type Target struct {
+	ID     string
+	Book   *ledger.Book
+	Buffer *buffer.Buffer // nil: @type null, what arrives is booked as filtered
+	In     *Counter       // events and bytes that arrived
+}
+
+// Counter counts what passes a point.
+type Counter struct{ Events, Bytes atomic.Uint64 }
+
+func (c *Counter) add(events, bytes int) {
+	c.Events.Add(uint64(events))
+	c.Bytes.Add(uint64(bytes))
+}
+
+// Node is a stretch of a route: filters, then one or more ends. A tree of nodes is built
+// once for each tag and shared by all goroutines.
+type Node struct {
+	Filters []filter.Filter
+	Ends    []End
+}
+
+// End is a target or, behind a copy or a relabel with filters of its own, another node.
+type End struct {
+	Target *Target
+	Next   *Node
+	// Optional is a <store ignore_error>: if it refuses, the others go on.
+	Optional bool
+}
+
+// Resolver finds the route of a tag; nil means that no <match> takes it. It is called once
+// for each tag that is not in the cache.
+type Resolver func(tag string) *Node
+
+// Ingress routes the batches of one source. It implements input.Emitter.
+type Ingress struct {
+	o     Options
+	mu    sync.RWMutex // guards cache
+	cache map[string]*Node
+	lost  doubling
+}
+
+// Options configures an Ingress. Resolve and Log are required.
+type Options struct {
+	Resolve   Resolver
+	Log       *slog.Logger
+	In        *Counter     // everything the source has emitted
+	Unmatched *ledger.Book // the book for tags that no <match> takes
+	Delivered bool         // ack_after delivered
+}
+
+// tagCache bounds the routes remembered; Fluentd remembers 1024.
+const tagCache = 8192
+
+// New makes an Ingress.
+func New(o Options) *Ingress {
+	if o.In == nil {
+		o.In = &Counter{}
+	}
+	if o.Unmatched == nil {
+		o.Unmatched = &ledger.Book{}
+	}
+	return &Ingress{o: o, cache: map[string]*Node{}}
+}
+
+func (in *Ingress) route(tag string) *Node {
+	in.mu.RLock()
+	n, ok := in.cache[tag]
+	in.mu.RUnlock()
+	if ok {
+		return n
+	}
+	n = in.o.Resolve(tag)
+	in.mu.Lock()
+	if len(in.cache) >= tagCache {
+		clear(in.cache)
+	}
+	in.cache[tag] = n
+	in.mu.Unlock()
+	return n
+}
+
+// work is what one Emit needs; pooled.
+type work struct {
+	scratch filter.Scratch
+	bufs    [][]byte // one for each depth of filters
+	drops   []drop
+	appends []appendTo
+}
+
+type appendTo struct {
+	target   *Target
+	batch    event.Batch
+	optional bool
+	reserved bool
+}
+
+// drop is what filters took out on the way to a target.
+type drop struct {
+	target           *Target
+	filtered, failed int
+}
+
+var works = sync.Pool{New: func() any { return new(work) }}
+
+// Emit implements input.Emitter.
+func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, error) {
+	r := input.Receipt{Delivered: in.o.Delivered}
+	if b.Count == 0 {
+		return r, nil
+	}
+	n := in.route(b.Tag)
+	if n == nil {
+		in.unmatched(b)
+		return r, nil
+	}
+	w := works.Get().(*work)
+	defer w.release()
+	w.walk(n, b, 0, false, 0, 0)
+	if err := w.reserve(ctx); err != nil {
+		return input.Receipt{}, err
+	}
+	// From here on nothing fails: all targets take it.
+	for i := range w.drops {
+		dr := &w.drops[i]
+		if dr.filtered > 0 {
+			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Filtered}, dr.filtered)
+		}
+		if dr.failed > 0 {
+			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.FilterFailed}, dr.failed)
+		}
+	}
+	for i := range w.appends {
+		a := &w.appends[i]
+		a.target.In.add(a.batch.Count, len(a.batch.Entries))
+		switch {
+		case a.target.Buffer == nil:
+			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Filtered}, a.batch.Count)
+		case a.reserved:
+			r.Add(input.Place{Store: a.target.Buffer, Seq: uint64(a.target.Buffer.Commit(a.batch))})
+		}
+	}
+	in.o.In.add(b.Count, len(b.Entries))
+	return r, nil
+}
+
+// Lost implements input.Emitter.
+func (in *Ingress) Lost(b event.Batch) {
+	n := in.route(b.Tag)
+	if n == nil {
+		return
+	}
+	w := works.Get().(*work)
+	defer w.release()
+	w.walk(n, b, 0, false, 0, 0)
+	for i := range w.appends {
+		a := &w.appends[i]
+		a.target.In.add(a.batch.Count, len(a.batch.Entries))
+		a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
+	}
+	in.o.In.add(b.Count, len(b.Entries))
+}
+
+// unmatched books events that no <match> takes, and says so at the 1st, 2nd, 4th, 8th …
+// time.
+func (in *Ingress) unmatched(b event.Batch) {
+	in.o.In.add(b.Count, len(b.Entries))
+	in.o.Unmatched.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}, b.Count)
+	if times, say := in.lost.hit(); say {
+		in.o.Log.Warn("no <match> takes this tag, its events are dropped", "tag", b.Tag, "times", times)
+	}
+}
+
+// doubling says yes at the 1st, 2nd, 4th, 8th … call.
+type doubling struct{ n atomic.Uint64 }
+
+func (d *doubling) hit() (n uint64, say bool) {
+	n = d.n.Add(1)
+	return n, n&(n-1) == 0
+}
+
+// walk runs the filters of a node and notes what goes where. depth counts filtered nodes:
+// each needs a buffer of its own, since several ends may read it.
+func (w *work) walk(n *Node, b event.Batch, depth int, optional bool, filtered, failed int) {
+	if len(n.Filters) > 0 {
+		before := b.Count
+		bad := 0
+		b, bad = w.filter(n.Filters, b, depth)
+		depth += 2
+		failed += bad
+		filtered += before - b.Count - bad
+	}
+	for i := range n.Ends {
+		e := &n.Ends[i]
+		if e.Next != nil {
+			w.walk(e.Next, b, depth, optional || e.Optional, filtered, failed)
+			continue
+		}
+		if filtered > 0 || failed > 0 {
+			w.drops = append(w.drops, drop{e.Target, filtered, failed})
+		}
+		if b.Count > 0 {
+			w.appends = append(w.appends, appendTo{target: e.Target, batch: b, optional: optional || e.Optional})
+		}
+	}
+}
+
+// filter runs a chain of filters between the two buffers of this depth.
+func (w *work) filter(fs []filter.Filter, b event.Batch, depth int) (out event.Batch, failed int) {
+	for len(w.bufs) < depth+2 {
+		w.bufs = append(w.bufs, nil)
+	}
+	side := 0
+	for _, f := range fs {
+		if b.Count == 0 {
+			break
+		}
+		buf := &w.bufs[depth+side]
+		got, kept, bad := f.Apply(&w.scratch, b.Tag, b.Entries, (*buf)[:0])
+		failed += bad
+		b.Count = kept
+		if len(got) > 0 && len(b.Entries) > 0 && &got[0] == &b.Entries[0] {
+			continue // unchanged
+		}
+		*buf = got[:0]
+		b.Entries = got
+		side ^= 1
+	}
+	if b.Count > 0 {
+		// Filters may have changed times or removed the first and the last event.
+		if _, first, last, _, err := event.Check(b.Entries); err == nil {
+			b.First, b.Last = first, last
+		}
+	}
+	return b, failed
+}
+
+// reserve asks every target for room; if one refuses, none has taken anything.
+func (w *work) reserve(ctx context.Context) error {
+	for i := range w.appends {
+		a := &w.appends[i]
+		if a.target.Buffer == nil {
+			continue
+		}
+		err := a.target.Buffer.Reserve(ctx, a.batch)
+		switch {
+		case err == nil:
+			a.reserved = true
+		case errors.Is(err, buffer.ErrDropped): // by its policy, and booked
+		case a.optional:
+			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
+		default:
+			for j := range w.appends[:i] {
+				if p := &w.appends[j]; p.reserved {
+					p.target.Buffer.Unreserve(p.batch)
+				}
+			}
+			return fmt.Errorf("append %d events of tag %q to output %s: %w", a.batch.Count, a.batch.Tag, a.target.ID, err)
+		}
+	}
+	return nil
+}
+
+// keepScratch is how much working memory a pooled work may keep.
+const keepScratch = 4 << 20
+
+func (w *work) release() {
+	clear(w.appends)
+	w.drops, w.appends = w.drops[:0], w.appends[:0]
+	total := cap(w.scratch.Buf)
+	for _, b := range w.bufs {
+		total += cap(b)
+	}
+	if total > keepScratch {
+		w.bufs, w.scratch.Buf = nil, nil
+	}
+	works.Put(w)
+}
