@@ -19,8 +19,10 @@
 // Field types: string, bool, int, float64, time.Duration (Fluentd time: seconds), Size,
 // []string, map[string]string, *rx.Regexp for regexps, pointers to these for "unset", and for sections struct
 // pointers and slices of structs. Tags: conf (key), default (text as in a file), required,
-// enum (a|b|c), alias (older name), secret, doc. A struct may embed another to share
-// parameters.
+// enum (a|b|c), alias (older names, a|b), min (least value), secret, doc. The field tagged
+// arg:"true" (string or []string) takes the section's argument. A struct may embed another
+// to share parameters. A field of type *fluentconf.Section or []*fluentconf.Section with a
+// section tag takes a sub-section as it is, for the caller to decode.
 package config
 
 import "weir/internal/fluentconf"
@@ -32,6 +34,9 @@ type Size int64
 type Diagnostics struct {
 	Errors   []*fluentconf.Error
 	Warnings []*fluentconf.Error
+
+	// Strict makes unknown parameters and sections errors instead of warnings.
+	Strict bool
 }
 
 // Error notes a mistake at pos. hint says what to write instead.

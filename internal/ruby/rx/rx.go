@@ -47,3 +47,17 @@ func (r *Regexp) Names() []string { return r.re.SubexpNames() }
 
 // String is the pattern as it was written.
 func (r *Regexp) String() string { return r.text }
+
+// ParseLiteral reads the value of a parameter of type regexp: /…/ with flags i and m, or,
+// without a leading slash, the pattern itself.
+func ParseLiteral(text string) (*Regexp, error) {
+	if !strings.HasPrefix(text, "/") {
+		return Compile(text, Options{})
+	}
+	end := strings.LastIndexByte(text, '/')
+	if end == 0 {
+		return Compile("", Options{})
+	}
+	flags := text[end+1:]
+	return Compile(text[1:end], Options{IgnoreCase: strings.Contains(flags, "i"), DotAll: strings.Contains(flags, "m")})
+}
