@@ -1,0 +1,153 @@
+// Package expr compiles and evaluates the Ruby expressions that stand in Fluentd
+// configurations. It knows a subset: no processes, no files unless the caller gives a
+// reader, no eval; what is not known is an error when the expression is compiled.
+//
+// A Program is a tree with its local variables resolved to slots. Evaluation counts its
+// steps and the size of what it builds, so that no expression runs away.
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Bounds of an evaluation and of an expression.
+const (
+	maxSteps = 100_000 // nodes visited
+	maxText  = 1 << 20 // bytes of one text, elements of one array
+	maxDepth = 100     // nested parentheses, brackets, calls and strings
+)
+
+// Error says what is wrong with an expression and where.
+type Error struct {
+	Expr string // the whole expression
+	Off  int    // offset of the construct in Expr, bytes
+	Text string // what is wrong with it
+}
+
+func (e *Error) Error() string {
+	if at := strings.TrimSpace(e.Expr); e.Off > 0 && e.Off < len(e.Expr) && at != "" {
+		return fmt.Sprintf("%s (at %q)", e.Text, clip(e.Expr[e.Off:]))
+	}
+	return e.Text
+}
+
+// Offset is where in the expression the mistake is, in bytes.
+func (e *Error) Offset() int { return e.Off }
+
+// clip shortens a text for a message.
+func clip(s string) string {
+	const most = 40
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// Special is how an evaluation ended.
+type Special uint8
+
+const (
+	Text       Special = iota // with a value
+	UseNil                    // by use_nil: the whole parameter is nil
+	UseDefault                // by use_default: the parameter has its default
+)
+
+// The two ways out of an evaluation that are no mistakes.
+var (
+	errUseNil     = errors.New("use_nil")
+	errUseDefault = errors.New("use_default")
+)
+
+// Env is the world that an expression sees. Functions may be nil: what needs them is then
+// an error.
+type Env struct {
+	Lookup   func(name string) (string, bool)  // environment variables
+	ReadFile func(name string) ([]byte, error) // File.read
+	Hostname string                            // hostname, Socket.gethostname
+	WorkerID string                            // worker_id; "" outside a worker
+}
+
+// Program is a compiled expression. It is immutable and may be used from any goroutine.
+type Program struct {
+	text  string
+	body  node
+	slots int
+}
+
+// Compile compiles the text of one "#{…}", without the braces. The error is an *Error that
+// names the construct that is wrong or not supported.
+func Compile(text string) (*Program, error) {
+	p := newParser(text)
+	body, err := p.program(tEOF)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{text: text, body: body, slots: p.scope.max}, nil
+}
+
+// End finds the brace that closes an expression embedded in a double-quoted text: the
+// offset of the first '}' in rest up to which the text is a complete expression, or -1.
+func End(rest string) int {
+	p := newParser(rest)
+	if _, err := p.program(tOp); err == nil && p.isOp("}") {
+		return p.tok.off
+	}
+	// Not an expression that we know. Find its end all the same, so that the message can
+	// show the whole of it.
+	return braceEnd(rest, 0)
+}
+
+// braceEnd finds the closing brace by matching braces outside strings.
+func braceEnd(s string, nested int) int {
+	depth := 0
+	for i := 0; i < len(s) && nested < maxDepth; i++ {
+		switch c := s[i]; c {
+		case '\\':
+			i++
+		case '{':
+			depth++
+		case '}':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case '"', '\'', '`':
+			for i++; i < len(s) && s[i] != c; i++ {
+				if s[i] == '\\' {
+					i++
+				} else if c != '\'' && strings.HasPrefix(s[i:], "#{") {
+					n := braceEnd(s[i+2:], nested+1)
+					if n < 0 {
+						return -1
+					}
+					i += 2 + n
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// String is the expression as it was written.
+func (p *Program) String() string { return p.text }
+
+// Eval evaluates the expression. With a Special other than Text the value is nil. The error
+// says what Ruby would have raised.
+func (p *Program) Eval(env *Env) (Value, Special, error) {
+	m := &machine{env: env, prog: p, vars: make([]Value, p.slots)}
+	v, err := m.eval(p.body)
+	switch {
+	case err == nil:
+		return v, Text, nil
+	case errors.Is(err, errUseNil):
+		return Value{}, UseNil, nil
+	case errors.Is(err, errUseDefault):
+		return Value{}, UseDefault, nil
+	}
+	return Value{}, Text, err
+}
