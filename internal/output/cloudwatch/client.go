@@ -1,0 +1,202 @@
+package cloudwatch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"weir/internal/awsx"
+	"weir/internal/output"
+)
+
+// client speaks AWS JSON 1.1 with the service.
+type client struct {
+	session  *awsx.Session
+	endpoint *url.URL
+	deadline time.Duration
+	format   string // x-amzn-logs-format of PutLogEvents; may be empty
+}
+
+// message is a request on its way.
+type message struct {
+	op       string // name of the operation
+	body     []byte
+	sum      string // hexadecimal SHA-256 of body
+	encoding string // Content-Encoding; may be empty
+	// resent is set when a connection broke after the body had been written: the service
+	// may have accepted it.
+	resent bool
+}
+
+// reply is an answer of the service.
+type reply struct {
+	status int
+	code   string // of an error, without name space
+	text   string // of an error
+	after  time.Duration
+	body   []byte
+	id     string // request id
+}
+
+// failure is a request that got no answer, or no credentials to be sent with.
+type failure struct {
+	kind output.Kind
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// maxReply bounds what is read of an answer; real ones have less than a kilobyte.
+const maxReply = 1 << 20
+
+// call sends m until it has an answer that means something: a request that died on a
+// connection that the service had already closed is repeated at once, a signature that was
+// refused for the clock is made anew by the service's clock, and credentials that were
+// refused are read again. The error is a *failure.
+func (c *client) call(ctx context.Context, m *message) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.deadline)
+	defer cancel()
+	skewed, refreshed := false, false
+	for stale := 0; ; {
+		r, err := c.request(ctx, m)
+		if err != nil {
+			return nil, &failure{output.Refused, err}
+		}
+		used, err := c.session.Sign(ctx, r, m.sum)
+		if err != nil {
+			return nil, &failure{output.Credentials, err}
+		}
+		a, date, err := c.roundTrip(r, m)
+		var s *staleError
+		switch {
+		case errors.As(err, &s) && stale < 3:
+			stale++
+			continue
+		case err != nil:
+			return nil, &failure{output.Unavailable, err}
+		case a.status/100 == 2 || awsx.Classify(a.status, a.code) != output.Credentials:
+			return a, nil
+		case !skewed && c.session.Skewed(date):
+			skewed = true
+			continue
+		case !refreshed && c.session.Refresh(ctx, used):
+			refreshed = true
+			continue
+		}
+		return a, nil
+	}
+}
+
+func (c *client) request(ctx context.Context, m *message) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint.String(), bytes.NewReader(m.body))
+	if err != nil {
+		return nil, fmt.Errorf("build request: %w", err)
+	}
+	r.Header = http.Header{
+		"Content-Type": {"application/x-amz-json-1.1"},
+		"X-Amz-Target": {"Logs_20140328." + m.op},
+		"User-Agent":   {"weir"},
+	}
+	if m.encoding != "" {
+		r.Header["Content-Encoding"] = []string{m.encoding}
+	}
+	if c.format != "" && m.op == "PutLogEvents" {
+		r.Header["X-Amzn-Logs-Format"] = []string{c.format}
+	}
+	return r, nil
+}
+
+// staleError is a request that died on a connection that had been used before, without a
+// byte of an answer: the service, or something on the way, had closed it meanwhile.
+type staleError struct{ err error }
+
+func (e *staleError) Error() string { return e.err.Error() }
+func (e *staleError) Unwrap() error { return e.err }
+
+// roundTrip sends r and reads the answer, and the answer's Date.
+func (c *client) roundTrip(r *http.Request, m *message) (*reply, string, error) {
+	var reused, written, answered atomic.Bool // set in the transport's goroutines
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GotConn:              func(i httptrace.GotConnInfo) { reused.Store(i.Reused) },
+		WroteRequest:         func(i httptrace.WroteRequestInfo) { written.Store(i.Err == nil) },
+		GotFirstResponseByte: func() { answered.Store(true) },
+	})
+	resp, err := c.session.Transport.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		if written.Load() {
+			m.resent = true
+		}
+		if reused.Load() && !answered.Load() && closedByPeer(err) && r.Context().Err() == nil {
+			return nil, "", &staleError{err}
+		}
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		m.resent = true
+		return nil, "", fmt.Errorf("read answer: %w", err)
+	}
+	return parseReply(resp, data), resp.Header.Get("Date"), nil
+}
+
+func closedByPeer(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || isServerClosedIdle(err)
+}
+
+// isServerClosedIdle recognises an error that net/http does not export.
+func isServerClosedIdle(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if s := err.Error(); s == "http: server closed idle connection" {
+			return true
+		}
+	}
+	return false
+}
+
+// parseReply understands an answer of the service, or of something else in its place.
+func parseReply(resp *http.Response, data []byte) *reply {
+	a := &reply{status: resp.StatusCode, body: data, id: resp.Header.Get("X-Amzn-Requestid")}
+	if s := resp.Header.Get("Retry-After"); s != "" {
+		if n, err := strconv.Atoi(s); err == nil && n > 0 {
+			a.after = time.Duration(min(n, 3600)) * time.Second
+		}
+	}
+	if a.status/100 == 2 {
+		return a
+	}
+	var e struct {
+		Type     string `json:"__type"`
+		Code     string `json:"code"`
+		Message  string `json:"message"`
+		Message2 string `json:"Message"`
+	}
+	_ = json.Unmarshal(data, &e) // an error page in HTML has no code; the status speaks then
+	a.code = awsx.CleanCode(firstOf(resp.Header.Get("X-Amzn-Errortype"), e.Type, e.Code))
+	a.text = firstOf(e.Message, e.Message2)
+	if a.text == "" {
+		a.text = string(bytes.ToValidUTF8(bytes.TrimSpace(data[:min(len(data), 200)]), nil))
+	}
+	return a
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,295 @@
+package cloudwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/awsx"
+	"weir/internal/event"
+	"weir/internal/output"
+	"weir/internal/placeholder"
+)
+
+// Options configures an Output. Params must have passed Check; Log is required.
+type Options struct {
+	Params Params
+	ID     string // @id: names the output in logs and metrics
+	Log    *slog.Logger
+	// Names says what the <buffer> section allows in placeholders. Placeholders that read
+	// the tag and the record directly always work.
+	Names placeholder.Options
+	// Formatter is the <format> section with <inject>; nil writes message_keys, or the
+	// record as JSON.
+	Formatter Formatter
+	// FormatterUsesTag says that the message depends on the tag: lanes then carry it.
+	FormatterUsesTag bool
+	// Tokens is shared by all outputs of the process; nil makes one for this output alone.
+	Tokens *Tokens
+	// Now is the clock for signatures; nil is time.Now.
+	Now func() time.Time
+}
+
+// Output sends to CloudWatch Logs. It implements output.Output.
+type Output struct {
+	id      string
+	log     *slog.Logger
+	client  *client
+	session *awsx.Session
+	tokens  *Tokens
+	host    string // of the endpoint
+	lenient bool   // it is Amazon's: sequence tokens mean nothing
+	flight  flight
+
+	group, stream namer
+	laneTag       bool
+	encoding      encoding
+	tail          string // behind the events of each body: the entity, or ""
+	gzip          bool
+
+	autoCreate  bool
+	dropMissing bool
+	kms, class  string
+	tags        []byte // JSON object, or nil
+	days        int    // retention of new groups; 0: none, or by record
+	retention   *retention
+	retryLimit  *int
+	retryWait   *time.Duration
+	logRejected bool
+	entityTold  atomic.Bool
+
+	stats   counters
+	metrics *Metrics
+}
+
+// New makes the output. It reads the environment, the shared AWS configuration and the
+// certificate authorities but does not use the network; credentials are looked up when
+// the first request is sent.
+func New(ctx context.Context, opt Options) (*Output, error) {
+	p := &opt.Params
+	session, err := awsx.New(ctx, awsx.Options{
+		Params: p.Params, Service: "logs", Log: opt.Log, Now: opt.Now, Conns: max(p.InFlight(), 16),
+	})
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := awsx.LogsEndpoint(ctx, session.Config(), p.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	o := &Output{
+		id: opt.ID, log: opt.Log, session: session, host: endpoint.Host, lenient: awsx.AmazonHost(endpoint.Hostname()),
+		client: &client{session: session, endpoint: endpoint, deadline: p.RequestDeadline, format: p.LogFormat},
+		tokens: opt.Tokens, gzip: p.Compression == "gzip", tail: entity(p.EntityKeyAttributes, p.EntityAttributes),
+		autoCreate: p.AutoCreate, dropMissing: p.DropMissingTarget, kms: p.KMSKeyID, class: p.GroupClass,
+		logRejected: p.LogRejected,
+	}
+	if o.client.deadline <= 0 {
+		o.client.deadline = time.Minute
+	}
+	if o.tokens == nil {
+		o.tokens = NewTokens()
+	}
+	if p.RetentionDays != nil {
+		o.days = *p.RetentionDays
+	}
+	if !p.DisableRetryLimit {
+		o.retryLimit = p.RetryLimit
+	}
+	o.retryWait = p.RetryWait
+	if o.group, err = p.groupNamer(opt.Names); err != nil {
+		return nil, err
+	}
+	if o.stream, err = p.streamNamer(opt.Names); err != nil {
+		return nil, err
+	}
+	if err := o.compile(opt); err != nil {
+		return nil, err
+	}
+	o.metrics = newMetrics(o)
+	if o.days > 0 || p.RetentionKey != "" {
+		o.retention = newRetention(opt.Log, o.setRetention)
+	}
+	return o, nil
+}
+
+// InFlight is how many requests the configuration wants in flight; 0 if it does not say.
+func (p *Params) InFlight() int {
+	if p.Concurrency == nil {
+		return 0
+	}
+	return *p.Concurrency
+}
+
+func (p *Params) groupNamer(names placeholder.Options) (namer, error) {
+	n, err := makeNamer(p.GroupName, p.TagAsGroup, p.GroupNameKey, names)
+	if err != nil {
+		return n, fmt.Errorf("log group: %w", err)
+	}
+	n.fallback, n.bad = p.GroupFallback, badGroupName
+	if p.SanitizeNames {
+		n.sanitize = sanitizeGroup
+	}
+	return n, nil
+}
+
+func (p *Params) streamNamer(names placeholder.Options) (namer, error) {
+	n, err := makeNamer(p.StreamName, p.TagAsStream, p.StreamNameKey, names)
+	if err != nil {
+		return n, fmt.Errorf("log stream: %w", err)
+	}
+	n.fallback, n.bad = p.StreamFallback, badStreamName
+	if p.SanitizeNames {
+		n.sanitize = sanitizeStream
+	}
+	return n, nil
+}
+
+func makeNamer(text string, tag bool, key string, names placeholder.Options) (namer, error) {
+	switch {
+	case text != "":
+		return newNamer(text, names)
+	case tag:
+		return namer{kind: tagName}, nil
+	case key != "":
+		path, err := event.ParsePath(key)
+		return namer{kind: keyName, path: path}, err
+	}
+	return namer{}, errors.New("no name is configured")
+}
+
+// compile makes the encoding and the tags.
+func (o *Output) compile(opt Options) error {
+	p := &opt.Params
+	var drop []event.Path
+	var err error
+	path := func(text string, remove bool) *event.Path {
+		var q event.Path
+		if text == "" || err != nil {
+			return nil
+		}
+		if q, err = event.ParsePath(text); err == nil && remove {
+			drop = append(drop, q)
+		}
+		return &q
+	}
+	path(p.GroupNameKey, p.RemoveGroupKey)
+	path(p.StreamNameKey, p.RemoveStreamKey)
+	first := firstRecord{tags: path(p.TagsKey, p.RemoveTagsKey), retention: path(p.RetentionKey, p.RemoveRetentionKey)}
+	e := encoding{formatter: opt.Formatter, trim: p.TrimNewline, maxEvents: maxEvents}
+	for _, k := range p.MessageKeys {
+		e.keys = append(e.keys, *cmpOr(path(k, false)))
+	}
+	if err != nil {
+		return err
+	}
+	set := event.NewPathSet(drop...)
+	e.json = event.JSONOptions{Drop: set, DropEmpty: !p.KeepEmptyFields}
+	e.drop, e.dropEmpty = set, !p.KeepEmptyFields
+	if p.MaxEvents > 0 {
+		e.maxEvents = min(p.MaxEvents, maxEvents)
+	}
+	if p.MaxMessageLength != nil {
+		e.maxChars = *p.MaxMessageLength
+	}
+	switch p.OnOversize {
+	case "truncate":
+		e.oversize = truncateLarge
+	case "drop":
+		e.oversize = dropLarge
+	}
+	usesTag, err := o.compileTags(p.Tags, opt.Names, &first)
+	if err != nil {
+		return err
+	}
+	o.laneTag = usesTag || opt.Formatter != nil && opt.FormatterUsesTag
+	if o.autoCreate && (first.tags != nil || first.retention != nil || first.templates != nil) {
+		e.first = &first
+	}
+	o.encoding = e
+	return nil
+}
+
+func cmpOr(p *event.Path) *event.Path {
+	if p == nil {
+		return &event.Path{}
+	}
+	return p
+}
+
+// compileTags makes the JSON of tags that are fixed, or the templates of those that are
+// not, and reports whether these need the tag of the event.
+func (o *Output) compileTags(tags map[string]string, names placeholder.Options, first *firstRecord) (usesTag bool, err error) {
+	fixed := []byte{'{'}
+	var templates []tagTemplate
+	dynamic := false
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		var t tagTemplate
+		if t.key, err = newNamer(k, names); err == nil {
+			t.value, err = newNamer(tags[k], names)
+		}
+		if err != nil {
+			return false, fmt.Errorf("log_group_aws_tags: %w", err)
+		}
+		dynamic = dynamic || t.key.kind != fixedName || t.value.kind != fixedName
+		usesTag = usesTag || t.key.usesTag() || t.value.usesTag()
+		templates = append(templates, t)
+		fixed = appendField(fixed, t.key.text, t.value.text)
+	}
+	if dynamic {
+		first.templates = templates
+	} else if len(tags) > 0 {
+		o.tags = append(fixed, '}')
+	}
+	return usesTag, nil
+}
+
+// entity is the JSON that names the sender of the logs, to stand behind the events.
+func entity(key, attributes map[string]string) string {
+	if len(key) == 0 {
+		return ""
+	}
+	object := func(m map[string]string) string {
+		b := []byte{'{'}
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			b = appendField(b, k, m[k])
+		}
+		return string(b) + "}"
+	}
+	s := `,"entity":{"keyAttributes":` + object(key)
+	if len(attributes) > 0 {
+		s += `,"attributes":` + object(attributes)
+	}
+	return s + "}"
+}
+
+// Splitter implements output.Output.
+func (o *Output) Splitter() output.Splitter { return o.newSplitter() }
+
+// Request implements output.Output.
+func (o *Output) Request() output.Request { return &request{o: o, body: body{e: &o.encoding}} }
+
+// Scope implements output.Output: the service throttles PutLogEvents per account and
+// region. The account is told by where the credentials come from.
+func (o *Output) Scope() string {
+	return "logs:PutLogEvents " + o.host + " " + o.session.Region() + " " + o.session.Account()
+}
+
+// Close implements output.Output.
+func (o *Output) Close() error {
+	if o.retention != nil {
+		o.retention.close()
+	}
+	o.session.Close()
+	return nil
+}
+
+func (o *Output) setRetention(ctx context.Context, group string, days int) *output.Error {
+	what := fmt.Sprintf("set retention of group %q to %d days", group, days)
+	return o.operation(ctx, what, "PutRetentionPolicy", retentionBody(group, days))
+}

@@ -1,0 +1,122 @@
+package cloudwatch
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"weir/internal/output"
+)
+
+// retention sets the retention of groups that weir has created, behind the data's back: a
+// call that fails is logged once and tried again later, and never holds up an event.
+type retention struct {
+	call   func(ctx context.Context, group string, days int) *output.Error
+	log    *slog.Logger
+	cancel context.CancelFunc
+	over   sync.WaitGroup
+	wake   chan struct{} // holds a value when something new is pending
+
+	mu      sync.Mutex // guards pending
+	pending map[string]int
+}
+
+// The waits between attempts, and how many groups may wait.
+const (
+	retentionFirst = 5 * time.Second
+	retentionLast  = 10 * time.Minute
+	maxRetentions  = 10_000
+)
+
+// newRetention starts the goroutine that close ends.
+func newRetention(log *slog.Logger, call func(context.Context, string, int) *output.Error) *retention {
+	r := &retention{call: call, log: log, pending: map[string]int{}, wake: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	r.over.Go(func() { r.run(ctx) })
+	return r
+}
+
+// ask wants the group to have this retention.
+func (r *retention) ask(group string, days int) {
+	r.mu.Lock()
+	full := len(r.pending) >= maxRetentions
+	if !full {
+		r.pending[group] = days
+	}
+	r.mu.Unlock()
+	if full {
+		r.log.Warn("retention not set: too many groups wait for it", "group", group, "days", days)
+		return
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *retention) run(ctx context.Context) {
+	var again <-chan time.Time // fires when what failed is due again; nil: nothing failed
+	pause, logged := retentionFirst, map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-again:
+		}
+		if again = nil; r.round(ctx, logged) {
+			again = time.After(pause)
+			pause = min(2*pause, retentionLast)
+		} else {
+			pause = retentionFirst
+		}
+	}
+}
+
+// round asks for everything that is pending and reports whether something failed.
+func (r *retention) round(ctx context.Context, logged map[string]bool) (failed bool) {
+	r.mu.Lock()
+	todo := maps.Clone(r.pending)
+	r.mu.Unlock()
+	for group, days := range todo {
+		err := r.call(ctx, group, days)
+		log := r.log.With("group", group, "days", days)
+		switch {
+		case ctx.Err() != nil:
+			return true
+		case err != nil && err.Kind != output.Refused && err.Kind != output.NoTarget:
+			failed = true
+			if !logged[group] && err.Kind != output.Conflict {
+				logged[group] = true
+				log.Warn("retention not set yet", "err", err)
+			}
+			continue
+		case err != nil:
+			log.Warn("retention not set", "err", err)
+		case logged[group]:
+			log.Info("retention set after all")
+		}
+		delete(logged, group)
+		r.mu.Lock()
+		if r.pending[group] == days {
+			delete(r.pending, group)
+		}
+		r.mu.Unlock()
+	}
+	return failed
+}
+
+func (r *retention) close() {
+	r.cancel()
+	r.over.Wait()
+}
+
+func retentionBody(group string, days int) []byte {
+	b := appendField([]byte{'{'}, "logGroupName", group)
+	b = append(b, `,"retentionInDays":`...)
+	return append(strconv.AppendInt(b, int64(days), 10), '}')
+}

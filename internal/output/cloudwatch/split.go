@@ -1,0 +1,139 @@
+package cloudwatch
+
+import (
+	"bytes"
+	"strings"
+
+	"weir/internal/event"
+	"weir/internal/ledger"
+	"weir/internal/output"
+)
+
+// laneSep separates the parts of a lane's name: group, stream and, where the message or
+// the tags of a new group depend on it, the event's tag. In that last case the events of
+// one stream under different tags are different lanes, so that their order among each
+// other is not kept.
+const laneSep = 0
+
+// LaneNames takes a lane of this output apart. tag is "" unless the output needs it.
+func LaneNames(lane string) (group, stream, tag string) {
+	group, rest, _ := strings.Cut(lane, "\x00")
+	stream, tag, _ = strings.Cut(rest, "\x00")
+	return group, stream, tag
+}
+
+// splitter finds the lane of each event. It remembers the last names, since neighbouring
+// events mostly go to one place.
+type splitter struct {
+	group, stream *namer
+	perRecord     bool
+	perTime       bool
+	withTag       bool
+
+	raw, last []byte // both names and whether they are missing, before checking: of this event, of the last one
+	rawCut    int    // where the group's name ends in raw
+	lastCut   int    // and in last
+	valid     bool   // last is one
+	lane      []byte // made of last; empty if it has none
+	fate      ledger.Fate
+}
+
+func (o *Output) newSplitter() *splitter {
+	s := &splitter{group: &o.group, stream: &o.stream, withTag: o.laneTag}
+	s.perRecord = s.group.perRecord() || s.stream.perRecord()
+	s.perTime = s.group.perTime() || s.stream.perTime()
+	return s
+}
+
+// Split implements output.Splitter.
+func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
+	if b.Count == 0 {
+		return
+	}
+	s.valid = s.valid && !s.withTag // the names below hold the tag where they depend on it
+	if !s.perRecord && (!s.perTime || s.sameTime(b.First, b.Last)) {
+		s.find(b.Tag, event.Entry{Time: b.First})
+		s.give(add, output.Run{Len: len(b.Entries), Count: b.Count})
+		return
+	}
+	run := output.Run{}
+	end := 0
+	for count := 0; count < b.Count; count++ {
+		e, n, err := event.Next(b.Entries[end:])
+		if err != nil {
+			// Cannot happen with a batch that passed Check. What is left is in no lane.
+			s.give(add, run)
+			add(nil, output.Run{Off: end, Len: len(b.Entries) - end, Count: b.Count - count, Fate: rejected(ledger.Invalid)})
+			return
+		}
+		if s.changed(b.Tag, e) {
+			s.give(add, run)
+			run = output.Run{Off: end}
+			s.adopt(b.Tag)
+		}
+		run.Len += n
+		run.Count++
+		end += n
+	}
+	s.give(add, run)
+}
+
+func (s *splitter) give(add func([]byte, output.Run), r output.Run) {
+	switch {
+	case r.Count == 0:
+	case len(s.lane) == 0:
+		r.Fate = s.fate
+		add(nil, r)
+	default:
+		add(s.lane, r)
+	}
+}
+
+func (s *splitter) sameTime(a, b event.Time) bool {
+	return (!s.group.perTime() || s.group.template.SameTime(a, b)) && (!s.stream.perTime() || s.stream.template.SameTime(a, b))
+}
+
+func (s *splitter) find(tag string, e event.Entry) {
+	if s.changed(tag, e) {
+		s.adopt(tag)
+	}
+}
+
+// changed puts the names of e into raw and reports whether they differ from the last.
+func (s *splitter) changed(tag string, e event.Entry) bool {
+	raw, noGroup := s.group.append(s.raw[:0], tag, e.Time, e.Record)
+	s.rawCut = len(raw)
+	raw, noStream := s.stream.append(raw, tag, e.Time, e.Record)
+	var missing byte
+	if noGroup {
+		missing |= 1
+	}
+	if noStream {
+		missing |= 2
+	}
+	s.raw = append(raw, missing)
+	return !s.valid || s.rawCut != s.lastCut || !bytes.Equal(s.raw, s.last)
+}
+
+// adopt makes raw the last names and works out their lane.
+func (s *splitter) adopt(tag string) {
+	s.raw, s.last, s.lastCut = s.last, s.raw, s.rawCut
+	s.valid = true
+	missing := s.last[len(s.last)-1]
+	names := s.last[:len(s.last)-1]
+	var why, whyStream ledger.Reason
+	s.lane, why = s.group.finish(s.lane[:0], names[:s.lastCut], missing&1 != 0)
+	s.lane = append(s.lane, laneSep)
+	s.lane, whyStream = s.stream.finish(s.lane, names[s.lastCut:], missing&2 != 0)
+	if why == ledger.None {
+		why = whyStream
+	}
+	if why != ledger.None {
+		s.lane, s.fate = s.lane[:0], rejected(why)
+		return
+	}
+	if s.withTag {
+		s.lane = append(s.lane, laneSep)
+		s.lane = append(s.lane, tag...)
+	}
+}

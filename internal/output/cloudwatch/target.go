@@ -1,0 +1,243 @@
+package cloudwatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"weir/internal/awsx"
+	"weir/internal/output"
+)
+
+// flight lets one goroutine do a piece of work by name while others wait for it.
+type flight struct {
+	mu    sync.Mutex // guards calls
+	calls map[string]*flightCall
+}
+
+type flightCall struct {
+	done chan struct{}
+	err  *output.Error // valid when done is closed
+}
+
+// do runs work, or waits for the goroutine that is doing it under the same name. shared
+// says that somebody else did it.
+func (f *flight) do(ctx context.Context, name string, work func() *output.Error) (err *output.Error, shared bool) {
+	f.mu.Lock()
+	if c := f.calls[name]; c != nil {
+		f.mu.Unlock()
+		select {
+		case <-c.done:
+			return c.err, true
+		case <-ctx.Done():
+			return &output.Error{Kind: output.Unavailable, Op: "wait for " + name, Err: ctx.Err()}, true
+		}
+	}
+	if f.calls == nil {
+		f.calls = map[string]*flightCall{}
+	}
+	c := &flightCall{done: make(chan struct{})}
+	f.calls[name] = c
+	f.mu.Unlock()
+	c.err = work()
+	f.mu.Lock()
+	delete(f.calls, name)
+	f.mu.Unlock()
+	close(c.done)
+	return c.err, false
+}
+
+// create makes the stream, and the group if that is missing too. The stream comes first:
+// who may only create streams needs no more permission than that.
+func (o *Output) create(ctx context.Context, group, stream string, g groupSettings) *output.Error {
+	what := fmt.Sprintf("create stream %q in group %q", stream, group)
+	err, _ := o.flight.do(ctx, what, func() *output.Error {
+		for attempt := 0; ; attempt++ {
+			err := o.operation(ctx, what, "CreateLogStream", streamBody(group, stream))
+			switch {
+			case err == nil:
+				o.stats.streams.Add(1)
+				return nil
+			case err.Kind != output.NoTarget:
+				return err
+			case attempt > 0:
+				// The group was made a moment ago and is not visible everywhere yet.
+				err.Kind, err.After = output.Conflict, time.Second
+				return err
+			}
+			if err := o.createGroup(ctx, group, g); err != nil {
+				return err
+			}
+		}
+	})
+	return err
+}
+
+func (o *Output) createGroup(ctx context.Context, group string, g groupSettings) *output.Error {
+	what := fmt.Sprintf("create group %q", group)
+	err, _ := o.flight.do(ctx, what, func() *output.Error {
+		existed := false
+		err := o.operationOr(ctx, what, "CreateLogGroup", o.groupBody(group, g), &existed)
+		if err != nil {
+			return err
+		}
+		if existed {
+			return nil // somebody else made it, and what it gets is theirs to say
+		}
+		o.stats.groups.Add(1)
+		o.log.Info("log group created", "group", group)
+		if days := o.retentionOf(g); days > 0 {
+			o.retention.ask(group, days)
+		}
+		return nil
+	})
+	return err
+}
+
+func (o *Output) retentionOf(g groupSettings) int {
+	if o.days > 0 {
+		return o.days
+	}
+	return g.retention
+}
+
+func (o *Output) operation(ctx context.Context, what, op string, body []byte) *output.Error {
+	var existed bool
+	return o.operationOr(ctx, what, op, body, &existed)
+}
+
+// operationOr calls an operation that makes something. That it exists already is success.
+func (o *Output) operationOr(ctx context.Context, what, op string, body []byte, existed *bool) *output.Error {
+	m := &message{op: op, body: body, sum: hexSum(body)}
+	a, err := o.client.call(ctx, m)
+	if err != nil {
+		return failed(what, op, err)
+	}
+	if a.status/100 == 2 {
+		return nil
+	}
+	if a.code == "ResourceAlreadyExistsException" {
+		*existed = true
+		return nil
+	}
+	e := o.refused(what, op, a)
+	if e.Kind == output.Throttled {
+		// The quotas of the create calls are far below that of PutLogEvents, which this must
+		// not slow down. The lane waits for its turn.
+		o.stats.createThrottled.Add(1)
+		e.Kind, e.After = output.Conflict, max(e.After, time.Second)
+	}
+	return e
+}
+
+// failed makes an error of a request without an answer.
+func failed(what, op string, err error) *output.Error {
+	e := &output.Error{Kind: output.Unavailable, Op: what, Err: err}
+	var f *failure
+	if errors.As(err, &f) {
+		e.Kind = f.kind
+	}
+	if e.Kind == output.Unavailable {
+		e.Hint = awsx.NetworkHint(err)
+	}
+	return e
+}
+
+// refused makes an error of an answer that is no success.
+func (o *Output) refused(what, op string, a *reply) *output.Error {
+	e := &output.Error{Kind: awsx.Classify(a.status, a.code), Op: what, After: a.after}
+	switch {
+	case a.code != "" && a.text != "":
+		e.Err = fmt.Errorf("%s: %s", a.code, a.text)
+	case a.code != "":
+		e.Err = errors.New(a.code)
+	default:
+		e.Err = fmt.Errorf("HTTP status %d: %s", a.status, a.text)
+	}
+	switch e.Kind {
+	case output.Denied:
+		e.Hint = deniedHint(op, a.code)
+	case output.Credentials:
+		e.Hint = "credentials come from " + firstOf(o.session.Source(), "nowhere yet")
+		if o.session.Skew() != 0 {
+			e.Hint += "; this machine's clock is wrong by " + o.session.Skew().Round(time.Second).String()
+		}
+	case output.Unavailable:
+		if a.code == "" && a.status/100 != 5 {
+			e.Hint = "this is no answer of CloudWatch Logs: check endpoint and proxy"
+		}
+	}
+	return e
+}
+
+func deniedHint(op, code string) string {
+	if code == "LimitExceededException" {
+		return "a quota of the account is used up: raise it in Service Quotas"
+	}
+	switch op {
+	case "CreateLogGroup":
+		return "allow logs:CreateLogGroup (with tags also logs:TagResource), or create the group beforehand"
+	case "CreateLogStream":
+		return "allow logs:CreateLogStream on the group"
+	}
+	return "allow logs:" + op + " on the group"
+}
+
+func appendField(dst []byte, key, value string) []byte {
+	if len(dst) > 1 {
+		dst = append(dst, ',')
+	}
+	return appendPair(dst, []byte(key), []byte(value))
+}
+
+func streamBody(group, stream string) []byte {
+	b := appendField([]byte{'{'}, "logGroupName", group)
+	return append(appendField(b, "logStreamName", stream), '}')
+}
+
+func (o *Output) groupBody(group string, g groupSettings) []byte {
+	b := appendField([]byte{'{'}, "logGroupName", group)
+	if o.kms != "" {
+		b = appendField(b, "kmsKeyId", o.kms)
+	}
+	if o.class != "" {
+		b = appendField(b, "logGroupClass", o.class)
+	}
+	tags := g.tags
+	if len(tags) == 0 {
+		tags = o.tags
+	}
+	if len(tags) > 2 {
+		b = append(append(b, `,"tags":`...), tags...)
+	}
+	return append(b, '}')
+}
+
+// uploadToken asks an endpoint that enforces sequence tokens which one a stream expects.
+// The service itself is never asked.
+func (o *Output) uploadToken(ctx context.Context, group, stream string) (token string, ok bool) {
+	b := appendField([]byte{'{'}, "logGroupName", group)
+	b = append(appendField(b, "logStreamNamePrefix", stream), '}')
+	a, err := o.client.call(ctx, &message{op: "DescribeLogStreams", body: b, sum: hexSum(b)})
+	if err != nil || a.status/100 != 2 {
+		return "", false
+	}
+	var list struct {
+		LogStreams []struct {
+			LogStreamName       string `json:"logStreamName"`
+			UploadSequenceToken string `json:"uploadSequenceToken"`
+		} `json:"logStreams"`
+	}
+	if json.Unmarshal(a.body, &list) != nil {
+		return "", false
+	}
+	for _, s := range list.LogStreams {
+		if s.LogStreamName == stream {
+			return s.UploadSequenceToken, true
+		}
+	}
+	return "", false
+}
