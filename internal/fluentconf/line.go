@@ -1,6 +1,7 @@
 package fluentconf
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -260,7 +261,14 @@ func (p *parser) embedded() (string, State, bool) {
 	}
 	text, state, err := p.src.Eval(rest[:n], p.at(at+len("#{")))
 	if err != nil {
-		p.failAt(at, "", "cannot evaluate #{%s}: %v", strings.TrimSpace(rest[:n]), err)
+		off := 0
+		if e, ok := errors.AsType[interface {
+			error
+			Offset() int
+		}](err); ok {
+			off = min(max(e.Offset(), 0), n)
+		}
+		p.failAt(at+len("#{")+off, "", "cannot evaluate #{%s}: %v", strings.TrimSpace(rest[:n]), err)
 		return "", Text, false
 	}
 	return text, state, true

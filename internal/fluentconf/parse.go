@@ -27,7 +27,8 @@ type Source struct {
 	// an fs.FS. A plain path that does not exist gives no names and no error.
 	Glob func(pattern string) ([]string, error)
 	// Eval evaluates the Ruby expression of one "#{…}" and gives its text. Without it
-	// embedded Ruby is an error.
+	// embedded Ruby is an error. An error with a method Offset() int is shown at that
+	// offset within the expression.
 	Eval func(expr string, pos Pos) (text string, state State, err error)
 	// End finds the end of an embedded expression: the offset in rest of the brace that
 	// closes it, or -1. Without it the end is found by matching braces and quotes.
@@ -224,7 +225,11 @@ func (p *parser) closeTag() {
 		p.pos++
 	}
 	if name == "" || p.eof() || p.text[p.pos] != '>' {
-		p.failAt(p.pos, "write it like </match>", "expected character in tag name")
+		bad := p.pos
+		if name == "" {
+			bad = n
+		}
+		p.failAt(bad, "write it like </match>", "expected character in tag name")
 		p.nextLine(p.pos)
 		// The section was surely meant to end here; going on inside it would only produce
 		// mistakes that are none.
