@@ -111,9 +111,10 @@ func (b *body) add(in []byte, limit int) (entries, size int, full bool) {
 		}
 		ev, n, err := event.Next(in[size:])
 		if err != nil {
-			// Where the next entry begins cannot be known any more.
-			b.end(limit-entries, rejected(ledger.Invalid))
-			return limit, len(in), false
+			// Cannot happen with entries that passed event.Check. Where the next one begins
+			// cannot be known: the rest counts as one.
+			b.end(1, rejected(ledger.Invalid))
+			return entries + 1, len(in), false
 		}
 		ms := ev.Time.Millis()
 		if ms < 0 {

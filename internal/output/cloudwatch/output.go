@@ -60,6 +60,7 @@ type Output struct {
 	retention   *retention
 	retryLimit  *int
 	retryWait   *time.Duration
+	throttled   throttles
 	logRejected bool
 	entityTold  atomic.Bool
 

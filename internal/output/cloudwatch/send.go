@@ -17,26 +17,26 @@ import (
 type request struct {
 	o             *Output
 	body          body
+	lane          string
 	group, stream string
 	tokenKey      string
 
-	next      int             // items below it are delivered
-	fates     []ledger.Reason // what the service rejected, by entry; empty: nothing
-	resent    bool            // an attempt may have been accepted without our seeing the answer
-	sent      int             // bytes of bodies sent by the last Send
-	throttled int             // attempts that were throttled
-	zipped    []byte
-	msg       message // the body as last encoded, for a retry without hashing again
-	msgTo     int     // up to which item msg goes; 0: there is none
-	msgToken  string
+	next     int             // items below it are delivered
+	fates    []ledger.Reason // what the service rejected, by entry; empty: nothing
+	resent   bool            // an attempt may have been accepted without our seeing the answer
+	sent     int             // bytes of bodies sent by the last Send
+	zipped   []byte
+	msg      message // the body as last encoded, for a retry without hashing again
+	msgTo    int     // up to which item msg goes; 0: there is none
+	msgToken string
 }
 
 // Reset implements output.Request.
 func (r *request) Reset(lane string) {
 	group, stream, tag := LaneNames(lane)
-	r.group, r.stream, r.tokenKey = group, stream, ""
+	r.lane, r.group, r.stream, r.tokenKey = lane, group, stream, ""
 	r.body.reset(group, stream, tag)
-	r.next, r.sent, r.throttled, r.resent = 0, 0, 0, false
+	r.next, r.sent, r.resent = 0, 0, false
 	r.fates = r.fates[:0]
 	r.msg, r.msgTo = message{}, 0
 }
@@ -81,7 +81,7 @@ func (r *request) reasons() []ledger.Reason {
 // leaves every wait to delivery.
 func (r *request) put(ctx context.Context, to int) *output.Error {
 	o := r.o
-	lane, err := r.lane(ctx)
+	lane, err := r.turn(ctx)
 	if err != nil {
 		return r.fail(output.Unavailable, err)
 	}
@@ -137,9 +137,9 @@ func (r *request) fail(k output.Kind, err error) *output.Error {
 	return &output.Error{Kind: k, Op: r.what(len(r.body.items)), Err: err}
 }
 
-// lane takes the stream's place in the memory of sequence tokens; nil where tokens mean
+// turn takes the stream's place in the memory of sequence tokens; nil where tokens mean
 // nothing.
-func (r *request) lane(ctx context.Context) (*tokenLane, error) {
+func (r *request) turn(ctx context.Context) (*tokenLane, error) {
 	o := r.o
 	if o.lenient && !o.tokens.enforced(o.host) {
 		return nil, nil
@@ -192,6 +192,7 @@ var errNoAnswer = errors.New("the answer has status 200 but does not come from C
 
 // accepted reads a success.
 func (r *request) accepted(a *reply, to int, lane *tokenLane) *output.Error {
+	r.o.throttled.forget(r.lane)
 	var ans answer
 	if err := json.Unmarshal(a.body, &ans); err != nil && (len(a.body) > 0 || a.id == "") {
 		e := failed(r.what(to), "PutLogEvents", &failure{output.Unavailable, errNoAnswer})
@@ -274,17 +275,19 @@ func expectedToken(a *reply) string {
 
 // refusal makes an error of any other answer.
 func (r *request) refusal(a *reply, to int) *output.Error {
-	e := r.o.refused(r.what(to), "PutLogEvents", a)
-	if e.Kind != output.Throttled {
+	o := r.o
+	e := o.refused(r.what(to), "PutLogEvents", a)
+	if e.Kind != output.Throttled || o.retryLimit == nil && o.retryWait == nil {
 		return e
 	}
-	r.throttled++
-	if limit := r.o.retryLimit; limit != nil && (*limit < 1 || r.throttled > *limit+1) {
+	n := o.throttled.add(r.lane)
+	if limit := o.retryLimit; limit != nil && (*limit < 1 || n > *limit+1) {
 		e.Kind, e.Fate = output.Drop, ledger.Fate{Class: ledger.Dropped, Reason: ledger.ThrottleLimit}
 		e.Hint = fmt.Sprintf("put_log_events_retry_limit is %d", *limit)
+		o.throttled.forget(r.lane)
 	}
-	if wait := r.o.retryWait; wait != nil {
-		e.After = max(e.After, backoff(*wait, r.throttled))
+	if wait := o.retryWait; wait != nil {
+		e.After = max(e.After, backoff(*wait, n))
 	}
 	return e
 }
