@@ -112,6 +112,20 @@ func AppendEntryHeader(dst []byte, t Time) []byte {
 	return AppendTime(append(dst, 0x92), t)
 }
 
+// OpenMap begins a map whose number of entries is not known yet: append its keys and values
+// to what it returns, then call CloseMap with the length that dst had before.
+func OpenMap(dst []byte) []byte { return openHeader(dst) }
+
+// CloseMap ends the map that OpenMap began at dst[at], with n entries. It moves the content
+// if n needs more than the one byte reserved, that is beyond 15.
+func CloseMap(dst []byte, at, n int) []byte { return closeHeader(dst, at, n, 0x80, 0xde) }
+
+// OpenArray and CloseArray do the same for an array.
+func OpenArray(dst []byte) []byte { return openHeader(dst) }
+
+// CloseArray ends the array that OpenArray began at dst[at], with n elements.
+func CloseArray(dst []byte, at, n int) []byte { return closeHeader(dst, at, n, 0x90, 0xdc) }
+
 // openHeader appends a byte in which closeHeader puts the count of a map or an array that
 // is not known yet.
 func openHeader(dst []byte) []byte { return append(dst, 0) }

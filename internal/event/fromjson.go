@@ -94,19 +94,16 @@ func (p *jsonParser) word(word string, code byte) error {
 	return nil
 }
 
-// number reads the grammar strictly: no leading zeros, digits around the point.
+// number reads the grammar strictly: digits on both sides of the point.
 func (p *jsonParser) number() error {
 	start, integer := p.i, true
 	if p.src[p.i] == '-' {
 		p.i++
 	}
-	first := p.i
-	if err := p.digits(); err != nil {
+	if p.i < len(p.src) && p.src[p.i] == '0' {
+		p.i++ // no digit follows a leading zero: the number ends here
+	} else if err := p.digits(); err != nil {
 		return err
-	}
-	if p.src[first] == '0' && p.i > first+1 {
-		p.i = first
-		return p.bad('0', "leads a number")
 	}
 	if p.i < len(p.src) && p.src[p.i] == '.' {
 		integer = false

@@ -20,7 +20,7 @@ func TestFromJSON(t *testing.T) {
 		want tree
 		n    int // 0: all
 	}{
-		{`null`, nil, 0}, {` true`, true, 0}, {"\r\n\tfalse ", false, 8}, {`0`, 0, 0}, {`-0`, 0, 0}, {`12 34`, 12, 2}, {`-129`, -129, 0},
+		{`null`, nil, 0}, {` true`, true, 0}, {"\r\n\tfalse ", false, 8}, {`0`, 0, 0}, {`-0`, 0, 0}, {`12 34`, 12, 2}, {`-129`, -129, 0}, {`00`, 0, 1}, {`-01`, 0, 2},
 		{`18446744073709551615`, uint64(math.MaxUint64), 0}, {`-9223372036854775808`, math.MinInt64, 0},
 		{`18446744073709551616`, 18446744073709551616.0, 0}, {`-9223372036854775809`, -9223372036854775809.0, 0},
 		{`1.5`, 1.5, 0}, {`1e3`, 1000.0, 0}, {`1E-2]`, 0.01, 4}, {`1e999`, math.Inf(1), 0}, {`-1e999`, math.Inf(-1), 0}, {`0.1e+1`, 1.0, 0},
@@ -48,7 +48,7 @@ func TestFromJSONErrors(t *testing.T) {
 	}{
 		{"", ErrShort}, {"  ", ErrShort}, {"tru", ErrShort}, {"-", ErrShort}, {"1.", ErrShort}, {"1e", ErrShort}, {"1e+", ErrShort}, {`"`, ErrShort}, {`"\`, ErrShort},
 		{`"\u12`, ErrShort}, {`"\ud83d`, ErrShort}, {`"\ud83d\`, ErrShort}, {`"\ud83d\u`, ErrShort}, {"[", ErrShort}, {"[1", ErrShort}, {"[1,", ErrShort}, {"{", ErrShort}, {`{"a"`, ErrShort}, {`{"a":`, ErrShort}, {`{"a":1`, ErrShort}, {`{"a":1,`, ErrShort},
-		{"x", ErrJSON}, {"trux", ErrJSON}, {"01", ErrJSON}, {"-01", ErrJSON}, {"-x", ErrJSON}, {"1.x", ErrJSON}, {"1ex", ErrJSON}, {"+1", ErrJSON}, {".5", ErrJSON}, {"NaN", ErrJSON}, {`"\x"`, ErrJSON}, {`"\u12g4"`, ErrJSON},
+		{"x", ErrJSON}, {"trux", ErrJSON}, {"[01]", ErrJSON}, {"-x", ErrJSON}, {"1.x", ErrJSON}, {"1ex", ErrJSON}, {"+1", ErrJSON}, {".5", ErrJSON}, {"NaN", ErrJSON}, {`"\x"`, ErrJSON}, {`"\u12g4"`, ErrJSON},
 		{`"\ud83d\uzzzz"`, ErrJSON}, {"[1 2]", ErrJSON}, {"[,1]", ErrJSON}, {"[1,]", ErrJSON}, {"{1:2}", ErrJSON}, {`{"a" 1}`, ErrJSON}, {`{"a":1 "b"}`, ErrJSON}, {`{"a":1,}`, ErrJSON}, {`{,}`, ErrJSON}, {"]", ErrJSON}, {"'a'", ErrJSON},
 		{strings.Repeat("[", MaxDepth+1) + "1", ErrDepth}, {strings.Repeat(`{"a":`, MaxDepth+1) + "1", ErrDepth},
 	} {

@@ -1,6 +1,13 @@
 // Package filter holds the filters: pure functions over the raw entries of a batch.
 package filter
 
+import (
+	"time"
+
+	"weir/internal/config"
+	"weir/internal/fluentconf"
+)
+
 // Filter changes or removes events. A Filter is immutable after its construction and may
 // be used from any goroutine; what it needs for working it keeps in the Scratch.
 type Filter interface {
@@ -14,4 +21,46 @@ type Filter interface {
 // Scratch is working memory that a filter may use during Apply. Each goroutine has its own.
 type Scratch struct {
 	Buf []byte
+
+	text   []byte  // a text under construction
+	fields []field // the expanded fields of one event
+	parts  []span  // the parts of a tag
+}
+
+// Env is what a filter takes from its surroundings when it is built.
+type Env struct {
+	Hostname string         // value of ${hostname}
+	Location *time.Location // zone in which ${time} is printed; nil is UTC
+	Pos      fluentconf.Pos // of the filter's section, for mistakes that have no line of their own
+}
+
+// New builds the filter that a <filter> section describes, by its @type. What is wrong is
+// noted in d; f is then nil. known is false if this package has no such type.
+func New(s *fluentconf.Section, env Env, d *config.Diagnostics) (f Filter, known bool) {
+	typ := ""
+	for _, key := range []string{"@type", "type"} {
+		if p := s.Get(key); p != nil {
+			typ = p.Value.Text
+			break
+		}
+	}
+	env.Pos = s.Pos
+	before := len(d.Errors)
+	switch typ {
+	case "grep":
+		var p GrepParams
+		if config.Decode(s, &p, d); len(d.Errors) > before {
+			return nil, true
+		}
+		f = NewGrep(p, env, d)
+	case "record_transformer":
+		var p RecordTransformerParams
+		if config.Decode(s, &p, d); len(d.Errors) > before {
+			return nil, true
+		}
+		f = NewRecordTransformer(p, env, d)
+	default:
+		return nil, false
+	}
+	return f, true
 }
