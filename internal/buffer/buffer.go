@@ -6,7 +6,8 @@
 package buffer
 
 import (
-	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -49,10 +50,56 @@ type Options struct {
 	Overflow   Overflow      //
 	Durability Durability    //
 	SyncEvery  time.Duration // for Interval; default 1 s
-	Compress   string        // "", "gzip" or "zstd": how frame payloads are stored
-	Segment    int64         // size at which a new segment begins; default Limit/16 within 1 and 64 MiB
-	Recent     int64         // bytes of committed frames kept in memory for the reader; default 16 MiB
+	Compress   string        // "", "text", "gzip" or "zstd": how frame payloads are stored
+	Segment    int64         // size at which a new segment begins; default Limit/16 within 1 and 64 MiB, never above Limit/8
+	Recent     int64         // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
 	Parked     bool          // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
+}
+
+// What a Buffer's methods fail with, wrapped.
+var (
+	// ErrDropped is returned by Reserve and Append when the batch was booked as dropped
+	// because the buffer is full: the caller goes on as if it had been accepted nowhere.
+	ErrDropped = errors.New("buffer is full: batch dropped")
+	// ErrClosed: the buffer takes or gives nothing any more.
+	ErrClosed = errors.New("buffer is closed")
+	// ErrGone: what a Ref or a Part speaks of is not waiting in the buffer.
+	ErrGone = errors.New("not in the buffer")
+	// ErrDamaged: the bytes on disk changed after they had been read once.
+	ErrDamaged = errors.New("buffer data is damaged")
+)
+
+// Bounds that keep memory and the format in check.
+const (
+	maxOpen       = 4 << 20   // bytes of batches that wait for the committer before Reserve throttles
+	maxBatch      = 256 << 20 // bytes of entries of one batch
+	defaultRecent = 16 << 20
+	minSegment    = 4 << 10
+)
+
+func (o *Options) validate() error {
+	switch {
+	case o.FS == nil || o.Book == nil || o.Log == nil:
+		return errors.New("open buffer: FS, Book and Log are required")
+	case o.Dir == "":
+		return errors.New("open buffer: a directory is required")
+	case o.Limit <= 0:
+		return fmt.Errorf("open buffer %s: total_limit_size is %d; write a size above 0", o.Dir, o.Limit)
+	}
+	if o.SyncEvery <= 0 {
+		o.SyncEvery = time.Second
+	}
+	if o.Segment <= 0 {
+		o.Segment = min(max(o.Limit/16, 1<<20), 64<<20)
+	}
+	o.Segment = max(min(o.Segment, o.Limit/8), minSegment)
+	if o.Recent <= 0 {
+		o.Recent = defaultRecent
+		if vfs.Volatile(o.FS) {
+			o.Recent = defaultRecent / 8 // the file system holds it already
+		}
+	}
+	return nil
 }
 
 // Span is a run of entries of one batch.
@@ -76,7 +123,7 @@ type Ref struct {
 // Item is one batch read back.
 type Item struct {
 	Seq   Seq
-	Batch event.Batch // borrowed from the Block
+	Batch event.Batch // borrowed from the Run
 	Ended []Span      // entries that had ended before a restart, ascending; usually nil
 	frame Seq
 	off   uint32 // of Batch.Entries within the payload
@@ -88,9 +135,11 @@ func (it *Item) Ref(off, size int, s Span) Ref {
 	return Ref{Seq: it.Seq, Frame: it.frame, Off: it.off + uint32(off), Len: uint32(size), Span: s}
 }
 
-// Gap tells of batches that were given up or found damaged: they were booked as dropped.
+// Gap tells of batches that were given up or found damaged: what had not ended of them
+// was booked as dropped.
 type Gap struct {
 	First, Last Seq
+	Events      uint64 // booked as dropped
 	Reason      ledger.Reason
 	Tags        map[string]Loss // per tag; empty when damage hides it
 }
@@ -100,6 +149,17 @@ type Loss struct {
 	Events      uint64
 	Bytes       uint64 // of entries
 	First, Last event.Time
+}
+
+func (l *Loss) add(m Loss) {
+	if l.Events == 0 || m.First < l.First {
+		l.First = m.First
+	}
+	if l.Events == 0 || m.Last > l.Last {
+		l.Last = m.Last
+	}
+	l.Events += m.Events
+	l.Bytes += m.Bytes
 }
 
 // Stats describes a buffer at one moment.
@@ -114,5 +174,3 @@ type Stats struct {
 	Mark          Seq       // everything up to here has ended
 	Fault         error     // why nothing can be written just now: full disk, I/O error; nil when well
 }
-
-var _ = context.Background

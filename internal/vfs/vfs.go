@@ -3,7 +3,30 @@
 // and forgets.
 package vfs
 
-import "io"
+import (
+	"errors"
+	"io"
+	"syscall"
+)
+
+// ErrLocked is returned by FS.Lock when another process (or another buffer of this one)
+// has the directory.
+var ErrLocked = errors.New("directory is in use by another process")
+
+// LockName is the file that FS.Lock leaves in the directory.
+const LockName = "lock"
+
+// IsFull tells whether err means that the file system or a quota has no room.
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// Volatile tells whether what fs holds ends with the process, so that nothing needs to be
+// synced or kept for a restart.
+func Volatile(fs FS) bool {
+	v, ok := fs.(interface{ Volatile() bool })
+	return ok && v.Volatile()
+}
 
 // FS is a file system. Names are slash-separated paths. It may be used from any goroutine.
 type FS interface {

@@ -1,0 +1,221 @@
+package buffer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"weir/internal/buffer/segment"
+	"weir/internal/event"
+	"weir/internal/input"
+	"weir/internal/ledger"
+	"weir/internal/vfs"
+)
+
+// cost is the most that a batch can add to the segment files: it may get a frame of its own.
+func cost(t *event.Batch) int64 {
+	return int64(segment.HeaderSize + segment.BatchSize(t))
+}
+
+// Reserve makes room for t, so that Commit of the same batch cannot fail. A full buffer
+// acts by Options.Overflow: Throw fails with an error that wraps input.ErrRefused, and
+// nothing is booked; Block waits for room or ctx; DropOldest gives up stored batches;
+// DropNewest books t as dropped and returns ErrDropped. DropOldest does so too where there
+// is nothing old to give up, and both where nothing can be written.
+//
+// Reserve also waits a moment while as much as may be kept in memory waits for the disk.
+// Every Reserve that returned nil must be followed by one Commit or Unreserve.
+func (b *Buffer) Reserve(ctx context.Context, t event.Batch) error {
+	if t.Count <= 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reserve(ctx, &t)
+}
+
+// Commit appends t, for which Reserve succeeded: one copy into memory. It books t as
+// admitted and returns its Seq. A batch without events gets the Seq of its predecessor.
+func (b *Buffer) Commit(t event.Batch) Seq {
+	b.mu.Lock()
+	seq := b.commit(&t)
+	b.mu.Unlock()
+	b.kickCommitter()
+	return seq
+}
+
+// Unreserve gives a reservation back.
+func (b *Buffer) Unreserve(t event.Batch) {
+	if t.Count <= 0 {
+		return
+	}
+	b.mu.Lock()
+	b.reserved -= cost(&t)
+	b.waitingBytes -= int64(segment.BatchSize(&t))
+	b.roomWait.wakeAll()
+	b.mu.Unlock()
+}
+
+// Append is Reserve and Commit.
+func (b *Buffer) Append(ctx context.Context, t event.Batch) (Seq, error) {
+	b.mu.Lock()
+	if t.Count > 0 {
+		if err := b.reserve(ctx, &t); err != nil {
+			b.mu.Unlock()
+			return 0, err
+		}
+	}
+	seq := b.commit(&t)
+	b.mu.Unlock()
+	b.kickCommitter()
+	return seq, nil
+}
+
+// reserve is Reserve with mu held.
+func (b *Buffer) reserve(ctx context.Context, t *event.Batch) error {
+	need, size := cost(t), int64(segment.BatchSize(t))
+	if len(t.Tag) > segment.MaxTag {
+		return fmt.Errorf("append to buffer %s: a tag of %d bytes, the limit is %d", b.o.Dir, len(t.Tag), segment.MaxTag)
+	}
+	if need > b.limit || len(t.Entries) > maxBatch {
+		return b.tooBig(t)
+	}
+	for {
+		if b.sealed {
+			return fmt.Errorf("append to buffer %s: %w", b.o.Dir, ErrClosed)
+		}
+		reason := b.roomFor(need)
+		if reason == ledger.None {
+			if b.waitingBytes == 0 || b.waitingBytes+size <= maxOpen {
+				b.reserved += need
+				b.waitingBytes += size
+				return nil
+			}
+			if err := b.sleep(ctx, &b.roomWait, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := b.overflow(ctx, t, reason); err != nil {
+			return err
+		}
+	}
+}
+
+// roomFor tells why need bytes do not fit, None if they do.
+func (b *Buffer) roomFor(need int64) ledger.Reason {
+	waiting := b.flying + b.openSize() + b.reserved + need
+	switch {
+	case b.used+waiting > b.limit:
+		return ledger.BufferFull
+	case b.fault != nil:
+		return ledger.DiskFull
+	case b.noSpace != nil && b.spare == nil && waiting > b.tailRoom():
+		return ledger.DiskFull
+	}
+	return ledger.None
+}
+
+// openSize is what the open frame will take in a file.
+func (b *Buffer) openSize() int64 {
+	if b.open.empty() {
+		return 0
+	}
+	return int64(len(b.open.buf))
+}
+
+// overflow acts by the policy. nil means: try again.
+func (b *Buffer) overflow(ctx context.Context, t *event.Batch, reason ledger.Reason) error {
+	b.noteFull(reason)
+	b.squeeze()
+	switch b.o.Overflow {
+	case Throw:
+		b.full.refused += uint64(t.Count)
+		return b.refusals[reason]
+	case Block:
+		return b.sleep(ctx, &b.roomWait, 0)
+	case DropOldest:
+		// Only room in the files can be made by giving something up.
+		if b.fault == nil || vfs.IsFull(b.fault) {
+			switch dropped, err := b.dropOldest(ctx, reason); {
+			case err != nil:
+				return err
+			case dropped:
+				return nil
+			}
+		}
+	}
+	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, t.Count)
+	b.full.dropped += uint64(t.Count)
+	b.dirty = true
+	return ErrDropped
+}
+
+// tooBig is for a batch that can never fit.
+func (b *Buffer) tooBig(t *event.Batch) error {
+	b.noteFull(ledger.BufferFull)
+	if b.o.Overflow == Throw || b.o.Overflow == Block {
+		return fmt.Errorf("append to buffer %s: a batch of %d bytes never fits; raise total_limit_size (now %d): %w",
+			b.o.Dir, len(t.Entries), b.limit, input.ErrRefused)
+	}
+	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, t.Count)
+	b.full.dropped += uint64(t.Count)
+	b.dirty = true
+	return ErrDropped
+}
+
+// commit is Commit with mu held.
+func (b *Buffer) commit(t *event.Batch) Seq {
+	if t.Count <= 0 {
+		return Seq(b.next.Seq - 1)
+	}
+	size := segment.BatchSize(t)
+	b.pool.grow(b.open, size)
+	if b.open.empty() {
+		b.open.hdr.Start = b.next
+		b.open.hdr.Accepted = time.Now().UnixNano()
+	}
+	b.open.add(t)
+	b.reserved -= cost(t)
+	b.next.Seq++
+	b.next.Events += uint64(t.Count)
+	b.next.Bytes += uint64(len(t.Entries))
+	b.own.Admitted += uint64(t.Count)
+	b.o.Book.Admit(t.Count)
+	b.dirty = true
+	return Seq(b.next.Seq - 1)
+}
+
+// kickCommitter wakes the committer. It never blocks.
+func (b *Buffer) kickCommitter() {
+	select {
+	case b.kick <- struct{}{}:
+	default:
+	}
+}
+
+// squeeze asks the committer to free what it can.
+func (b *Buffer) squeeze() {
+	if !b.tight {
+		b.tight = true
+		b.kickCommitter()
+	}
+}
+
+// Flush commits what is in memory now and waits until it is stored.
+func (b *Buffer) Flush(ctx context.Context) error {
+	b.mu.Lock()
+	last := b.next.Seq - 1
+	b.mu.Unlock()
+	b.kickCommitter()
+	return b.WaitStored(ctx, last)
+}
+
+// SetLimit changes total_limit_size. What is stored beyond a smaller limit stays; the
+// policy acts until it is below.
+func (b *Buffer) SetLimit(limit int64) {
+	b.mu.Lock()
+	b.limit = max(limit, 1)
+	b.roomWait.wakeAll()
+	b.mu.Unlock()
+}

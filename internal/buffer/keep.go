@@ -1,0 +1,314 @@
+package buffer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"time"
+
+	"weir/internal/buffer/segment"
+	"weir/internal/ledger"
+	"weir/internal/vfs"
+)
+
+const (
+	checkpointName = "checkpoint"
+	journalPrefix  = "settle-"
+	tmpExt         = ".tmp"
+
+	// journalSlack is how much a journal may grow beyond four times its snapshot before it
+	// is begun anew; so much is reserved on disk, so that parts can be settled (which makes
+	// room) while the disk is full.
+	journalSlack = 1 << 20
+)
+
+func journalName(gen uint64) string { return fmt.Sprintf("%s%016x", journalPrefix, gen) }
+
+// journal is the settle journal that is written to, and the checkpoint. Guarded by
+// Buffer.journalMu; file and checkpoint are replaced by the committer only.
+type journal struct {
+	rec   segment.Builder
+	file  vfs.File // nil: none yet
+	name  string
+	gen   uint64
+	size  int64
+	head  int64         // length of the snapshot
+	bad   error         // why the file does not have everything; it is then begun anew
+	door  ledger.Sheet  // as last recorded
+	write uint64        // number of the last checkpoint
+	check vfs.File      // the checkpoint; nil: to be made
+	slot  [2]segmentPad // written alternately
+}
+
+type segmentPad = [segment.SlotSize]byte
+
+// record appends a record to the journal with a plain write. journalMu is held.
+func (b *Buffer) record(rec []byte) {
+	j := &b.journal
+	if b.volatile || j.bad != nil || j.file == nil {
+		return
+	}
+	if _, err := j.file.WriteAt(rec, j.size); err != nil {
+		j.bad = err
+		b.o.Log.Error("buffer cannot write its settle journal; what is delivered now is repeated after a crash",
+			"journal", j.name, "error", err)
+		return
+	}
+	j.size += int64(len(rec))
+}
+
+// state is what a checkpoint remembers. journalMu and mu are held.
+func (b *Buffer) state() segment.State {
+	return segment.State{
+		Log:    b.id,
+		Gen:    b.journal.gen,
+		Mark:   b.mark,
+		Next:   b.next,
+		Stored: b.stored,
+		Above:  b.next.Events - b.mark.Events - b.pending(),
+		Sheet:  b.own,
+		Door:   minus(b.o.Book.Sheet(), b.own),
+	}
+}
+
+// minus is what a has beyond c.
+func minus(a, c ledger.Sheet) ledger.Sheet {
+	a.Admitted -= c.Admitted
+	a.Delivered -= c.Delivered
+	a.Filtered -= c.Filtered
+	a.Moved -= c.Moved
+	for i := range a.Dropped {
+		a.Dropped[i] -= c.Dropped[i]
+		a.Rejected[i] -= c.Rejected[i]
+	}
+	return a
+}
+
+// details adds to s what has ended behind the mark. mu is held.
+func (b *Buffer) details(s *segment.State) {
+	var spans []Span
+	for _, h := range b.window.list[b.window.head:] {
+		if h.drop != nil {
+			d := h.drop.Drop
+			d.Start, d.End = h.start, h.end
+			d.Events = h.end.Events - h.start.Events
+			s.Drops = append(s.Drops, d)
+			continue
+		}
+		for i := 0; i+1 < len(h.starts); i++ {
+			seq := h.start.Seq + uint64(i)
+			if seq < b.mark.Seq {
+				continue
+			}
+			spans = h.spans(spans[:0], uint64(h.starts[i]), uint64(h.starts[i+1]))
+			for _, p := range spans {
+				s.Parts = append(s.Parts, segment.Part{Seq: seq, First: p.First, Count: p.Count})
+			}
+		}
+	}
+	for seq, spans := range b.restored {
+		for _, p := range spans {
+			s.Parts = append(s.Parts, segment.Part{Seq: seq, First: p.First, Count: p.Count})
+		}
+	}
+	for _, d := range b.drops {
+		if d.ready {
+			s.Drops = append(s.Drops, d.Drop)
+		}
+	}
+}
+
+// persist writes a checkpoint if anything changed, and then removes segments that it
+// covers. Only the committer calls it.
+func (b *Buffer) persist() {
+	b.mu.Lock()
+	if b.volatile {
+		mark := b.mark.Seq
+		b.dirty = false
+		b.mu.Unlock()
+		b.removeFinished(mark)
+		return
+	}
+	if !b.dirty {
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	state, covered, err := b.syncJournal()
+	if err != nil {
+		b.o.Log.Error("buffer cannot sync its settle journal; it begins another one", "dir", b.o.Dir, "error", err)
+		covered = math.MaxInt64
+	}
+	if err := b.writeCheckpoint(state, covered); err != nil {
+		b.o.Log.Error("buffer cannot write its checkpoint; finished segments stay until it can", "dir", b.o.Dir, "error", err)
+		b.mu.Lock()
+		b.dirty = true
+		b.mu.Unlock()
+		return
+	}
+	b.removeFinished(state.Mark.Seq)
+}
+
+// syncJournal makes the journal durable and returns the state that it then leads to, and
+// its length; MaxInt64 if the journal does not have everything.
+func (b *Buffer) syncJournal() (segment.State, int64, error) {
+	j := &b.journal
+	b.journalMu.Lock()
+	b.mu.Lock()
+	state := b.state()
+	b.dirty = false
+	again := j.file == nil || j.bad != nil || j.size > 4*j.head+journalSlack
+	full := state
+	if again {
+		b.details(&full)
+	}
+	b.mu.Unlock()
+	if again {
+		if err := b.beginJournal(&full); err != nil {
+			j.bad = err
+			b.journalMu.Unlock()
+			return state, math.MaxInt64, nil
+		}
+		state.Gen = j.gen
+	} else if state.Door != j.door {
+		b.record(j.rec.Door(&state.Door))
+	}
+	j.door = state.Door
+	covered, file := j.size, j.file
+	if j.bad != nil {
+		covered = math.MaxInt64
+	}
+	b.journalMu.Unlock()
+	err := file.Datasync()
+	if err != nil {
+		b.journalMu.Lock()
+		j.bad = err
+		b.journalMu.Unlock()
+	}
+	return state, covered, err
+}
+
+// beginJournal writes a new journal that begins with s and removes the old one. journalMu
+// is held.
+func (b *Buffer) beginJournal(s *segment.State) error {
+	j := &b.journal
+	s.Gen = j.gen + 1
+	name := path.Join(b.o.Dir, journalName(s.Gen))
+	f, err := b.o.FS.Create(name)
+	if err != nil {
+		return fmt.Errorf("begin settle journal: %w", err)
+	}
+	rec := j.rec.Snapshot(s)
+	if err := b.fillJournal(f, rec); err != nil {
+		return errors.Join(fmt.Errorf("begin settle journal %s: %w", name, err), f.Close(), b.o.FS.Remove(name))
+	}
+	if j.file != nil {
+		_ = j.file.Close()
+		if err := b.o.FS.Remove(j.name); err != nil {
+			b.o.Log.Warn("buffer cannot remove its old settle journal", "journal", j.name, "error", err)
+		}
+	}
+	j.file, j.name, j.gen, j.bad = f, name, s.Gen, nil
+	j.size, j.head = int64(len(rec)), int64(len(rec))
+	return nil
+}
+
+func (b *Buffer) fillJournal(f vfs.File, rec []byte) error {
+	if err := f.Allocate(5*int64(len(rec)) + journalSlack); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if _, err := f.WriteAt(rec, 0); err != nil {
+		return err
+	}
+	if err := f.Datasync(); err != nil {
+		return err
+	}
+	return b.o.FS.SyncDir(b.o.Dir)
+}
+
+// writeCheckpoint writes the slot that was not written last. Only the committer calls it.
+func (b *Buffer) writeCheckpoint(s segment.State, covered int64) error {
+	j := &b.journal
+	c := segment.Checkpoint{State: s, Write: j.write + 1, Journal: covered}
+	slot := segment.AppendSlot(j.slot[c.Write%2][:0], &c)
+	if j.check == nil {
+		if err := b.makeCheckpoint(); err != nil {
+			return err
+		}
+	} else {
+		_, err := j.check.WriteAt(slot, int64(c.Write%2)*segment.SlotSize)
+		if err == nil {
+			err = j.check.Datasync()
+		}
+		if err != nil {
+			_ = j.check.Close()
+			j.check = nil // its state on disk is unknown: write another one
+			return err
+		}
+	}
+	j.write = c.Write
+	return nil
+}
+
+// makeCheckpoint writes both slots, as they are in memory, to a new file and puts it in
+// place.
+func (b *Buffer) makeCheckpoint() error {
+	j := &b.journal
+	name := path.Join(b.o.Dir, checkpointName)
+	_ = b.o.FS.Remove(name + tmpExt)
+	f, err := b.o.FS.Create(name + tmpExt)
+	if err != nil {
+		return fmt.Errorf("make checkpoint: %w", err)
+	}
+	for i := range j.slot {
+		if err == nil {
+			_, err = f.WriteAt(j.slot[i][:], int64(i)*segment.SlotSize)
+		}
+	}
+	if err == nil {
+		err = f.Datasync()
+	}
+	if err == nil {
+		err = b.o.FS.Rename(name+tmpExt, name)
+	}
+	if err == nil {
+		err = b.o.FS.SyncDir(b.o.Dir)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("make checkpoint: %w", err), f.Close())
+	}
+	j.check = f
+	return nil
+}
+
+// report writes the log lines about states that began or ended. Only the committer calls it.
+func (b *Buffer) report() {
+	b.mu.Lock()
+	full := b.full
+	var began, over bool
+	var mended time.Time
+	if !full.since.IsZero() {
+		began = !full.logged
+		b.full.logged = true
+		over = b.roomFor(b.limit/16) == ledger.None
+		if over {
+			b.full = fullState{}
+		}
+	}
+	if b.fault == nil && !b.faultSince.IsZero() {
+		mended, b.faultSince = b.faultSince, time.Time{}
+	}
+	why := b.noSpace
+	b.mu.Unlock()
+	if began {
+		b.o.Log.Warn("buffer is full", "dir", b.o.Dir, "reason", full.reason.String(), "limit", b.o.Limit, "disk", why)
+	}
+	if over {
+		b.o.Log.Info("buffer has room again", "dir", b.o.Dir, "reason", full.reason.String(),
+			"duration", time.Since(full.since).Round(time.Millisecond), "events_refused", full.refused, "events_dropped", full.dropped)
+	}
+	if !mended.IsZero() {
+		b.o.Log.Info("buffer can write again", "dir", b.o.Dir, "duration", time.Since(mended).Round(time.Millisecond))
+	}
+}

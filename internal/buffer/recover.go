@@ -1,0 +1,201 @@
+package buffer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"syscall"
+
+	"weir/internal/buffer/segment"
+)
+
+// errNoSpace is what a full disk says, for our own reasons to behave like one.
+var errNoSpace error = syscall.ENOSPC
+
+// recoverSegments opens the segment files and sets stored, the end of the numbering.
+func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
+	for _, first := range firsts {
+		s := &segmentFile{first: first, name: path.Join(b.o.Dir, segmentName(first))}
+		if err := b.openFile(s); err != nil {
+			return err
+		}
+		size, err := s.file.Size()
+		if err != nil {
+			return fmt.Errorf("read %s: %w", s.name, err)
+		}
+		s.size, s.length = size, size
+		b.segments = append(b.segments, s)
+		b.used += size
+	}
+	if b.id == 0 {
+		b.id = b.findID()
+	}
+	end, err := b.recoverTail()
+	if err != nil {
+		return err
+	}
+	for i := range b.segments {
+		if err := b.findStart(i); err != nil {
+			return err
+		}
+	}
+	if !k.found {
+		// Nothing is remembered: what is in the files has not ended.
+		k.state.Mark = segment.Pos{Seq: 1}
+		if len(b.segments) > 0 {
+			k.state.Mark = b.segments[0].start
+			k.damage = "checkpoint and settle journal are missing"
+		}
+		k.state.Next = k.state.Mark
+		k.state.Sheet.Admitted = 0
+		k.state.Log = b.id
+	}
+	b.stored = k.state.Mark
+	for _, p := range []segment.Pos{end, k.state.Stored} {
+		// Stored without being there is damage, which the reader will find and book.
+		if p.Seq > b.stored.Seq {
+			b.stored = p
+		}
+	}
+	for _, d := range k.state.Drops {
+		if d.End.Seq > b.stored.Seq {
+			b.stored = d.End
+		}
+	}
+	b.closeUnread()
+	return nil
+}
+
+// closeUnread leaves files closed until they are read.
+func (b *Buffer) closeUnread() {
+	for _, s := range b.segments {
+		_ = s.file.Close()
+		s.file = nil
+	}
+}
+
+// findID takes the log's identity from the first frame of any segment, if the checkpoint
+// does not tell it.
+func (b *Buffer) findID() uint64 {
+	for _, s := range b.segments {
+		if h, err := segment.ReadHeader(s.file, 0, s.size, 0); err == nil || errors.Is(err, segment.ErrShort) {
+			return h.Log
+		}
+	}
+	return newID()
+}
+
+// recoverTail reads the last segment, cuts off what lies behind its last good frame, and
+// returns the numbering at its end. Bytes behind it are what a crash in the middle of a
+// write leaves: nobody was told that they are stored, so they are no damage.
+func (b *Buffer) recoverTail() (end segment.Pos, err error) {
+	for len(b.segments) > 0 {
+		s := b.segments[len(b.segments)-1]
+		good, end, err := b.scan(s, s.size, true)
+		if err != nil {
+			return end, err
+		}
+		if good < s.size {
+			if err := b.cut(s, good); err != nil {
+				return end, err
+			}
+		}
+		if good > 0 {
+			return end, nil
+		}
+		// Nothing in it: it was being begun.
+		if err := s.file.Close(); err != nil {
+			return end, err
+		}
+		if err := b.o.FS.Remove(s.name); err != nil {
+			return end, err
+		}
+		b.segments = b.segments[:len(b.segments)-1]
+	}
+	return segment.Pos{}, nil
+}
+
+// scan walks s, skipping what is no frame, and returns where its last good frame ends.
+// With payloads they are verified too.
+func (b *Buffer) scan(s *segmentFile, size int64, payloads bool) (good int64, end segment.Pos, err error) {
+	f := b.pool.get(smallest)
+	defer func() { b.pool.release(f) }()
+	for off := int64(0); off < size; {
+		h, err := segment.ReadHeader(s.file, off, size, b.id)
+		if errors.Is(err, segment.ErrVersion) {
+			return 0, end, fmt.Errorf("read %s at %d: %w", s.name, off, err)
+		}
+		if err != nil {
+			at, found, ok, err := segment.FindHeader(s.file, off+1, size, b.id, end.Seq)
+			if err != nil {
+				return 0, end, fmt.Errorf("read %s: %w", s.name, err)
+			}
+			if !ok {
+				break
+			}
+			off, h = at, found
+		}
+		if payloads {
+			b.pool.release(f)
+			f = b.pool.get(segment.HeaderSize + int(max(h.Raw, h.Stored)))
+			if b.load(f, s, off, &h) != nil {
+				off += h.Size()
+				continue
+			}
+		}
+		off += h.Size()
+		good, end = off, h.End()
+	}
+	return good, end, nil
+}
+
+// cut shortens s to its good frames, and keeps the rest aside.
+func (b *Buffer) cut(s *segmentFile, good int64) error {
+	b.o.Log.Info("buffer cuts off the unfinished end of its last segment", "segment", s.name, "offset", good, "bytes", s.size-good)
+	b.keepAside(damagedBytes{s, good, s.size - good})
+	if err := b.openFile(s); err != nil {
+		return err
+	}
+	if err := s.file.Truncate(good); err != nil {
+		return fmt.Errorf("cut %s: %w", s.name, err)
+	}
+	if err := s.file.Datasync(); err != nil {
+		return fmt.Errorf("cut %s: %w", s.name, err)
+	}
+	b.used -= s.length - good
+	s.size, s.length = good, good
+	return nil
+}
+
+// findStart sets the numbering before segment i: from its first frame or, if that is
+// damaged, from the end of its predecessor.
+func (b *Buffer) findStart(i int) error {
+	s := b.segments[i]
+	h, err := segment.ReadHeader(s.file, 0, s.size, b.id)
+	if err != nil && !errors.Is(err, segment.ErrShort) && !errors.Is(err, segment.ErrHeader) && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", s.name, err)
+	}
+	if (err == nil || errors.Is(err, segment.ErrShort)) && h.Start.Seq == s.first {
+		s.start, s.accepted = h.Start, h.Accepted
+		return nil
+	}
+	// What is missing is counted by the reader, from one good frame to the next; here any
+	// numbers in between will do.
+	s.start = segment.Pos{Seq: s.first}
+	if i > 0 {
+		p := b.segments[i-1]
+		_, end, err := b.scan(p, p.size, false)
+		if err != nil {
+			return err
+		}
+		s.start.Events, s.start.Bytes = max(end.Events, p.start.Events), max(end.Bytes, p.start.Bytes)
+		return nil
+	}
+	if _, h, ok, err := segment.FindHeader(s.file, 0, s.size, b.id, s.first); err != nil {
+		return fmt.Errorf("read %s: %w", s.name, err)
+	} else if ok {
+		s.start.Events, s.start.Bytes = h.Start.Events, h.Start.Bytes
+	}
+	return nil
+}

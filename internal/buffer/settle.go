@@ -1,0 +1,160 @@
+package buffer
+
+import (
+	"fmt"
+
+	"weir/internal/buffer/segment"
+)
+
+// Settle books what became of entries that Next has handed out. Each entry ends once:
+// a part of which anything has ended before, or which is not in the buffer, is left out
+// and reported in the error (ErrGone); the other parts are booked. When Settle returns, a
+// killed process does not hand these parts out again. The parts are only read.
+func (b *Buffer) Settle(parts []Part) error {
+	b.journalMu.Lock()
+	defer b.journalMu.Unlock()
+	rec := &b.journal.rec
+	rec.BeginSettle()
+	b.mu.Lock()
+	if b.finished {
+		b.mu.Unlock()
+		return fmt.Errorf("settle in buffer %s: %w", b.o.Dir, ErrClosed)
+	}
+	var wrong *Part
+	var h *held
+	for i := range parts {
+		p := &parts[i]
+		if p.Count == 0 {
+			continue
+		}
+		seq := uint64(p.Seq)
+		if h == nil || seq < h.start.Seq || seq >= h.end.Seq {
+			h = b.window.find(seq)
+		}
+		if h == nil || !h.settle(seq, p.Span) {
+			wrong = p
+			continue
+		}
+		b.own.Add(p.Fate, uint64(p.Count))
+		b.o.Book.End(p.Fate, int(p.Count))
+		rec.Part(segment.Part{Seq: seq, First: p.First, Count: p.Count, Fate: p.Fate})
+	}
+	moved := b.advance()
+	rec.Mark(b.mark)
+	b.dirty = true
+	clean := moved && b.cleanable()
+	b.mu.Unlock()
+	b.record(rec.Bytes())
+	if moved {
+		b.mu.Lock()
+		b.markSeq.Store(b.mark.Seq - 1)
+		b.markWait.wake(b.mark.Seq)
+		b.wantClean = b.wantClean || clean
+		b.mu.Unlock()
+	}
+	b.kickCommitter()
+	if wrong != nil {
+		return fmt.Errorf("settle entries %d+%d of batch %d in buffer %s: %w", wrong.First, wrong.Count, wrong.Seq, b.o.Dir, ErrGone)
+	}
+	return nil
+}
+
+// settle marks a span of a batch as ended; false if it is not there or ended before.
+func (h *held) settle(seq uint64, s Span) bool {
+	from, to, ok := h.batch(seq)
+	if !ok || uint64(s.First)+uint64(s.Count) > to-from {
+		return false
+	}
+	i := from + uint64(s.First)
+	return h.mark(i, i+uint64(s.Count))
+}
+
+// advance moves the mark past what has ended and tells whether it moved. The caller tells
+// those who wait. mu is held.
+func (b *Buffer) advance() bool {
+	was := b.mark.Seq
+	for {
+		h := b.window.front()
+		if h == nil {
+			b.mark = b.reader.pos
+			break
+		}
+		if h.left > 0 {
+			if m := h.advance(); m.Seq > b.mark.Seq {
+				b.mark = m
+			}
+			break
+		}
+		b.mark = h.end
+		if h.mem != nil {
+			b.mem.remove(h.mem)
+		}
+		b.window.pop()
+	}
+	return b.mark.Seq > was
+}
+
+// passed moves the mark after the reader has passed something that had ended. mu is held.
+func (b *Buffer) passed() {
+	if b.advance() {
+		b.markSeq.Store(b.mark.Seq - 1)
+		b.markWait.wake(b.mark.Seq)
+		b.dirty = true
+		b.kickCommitter()
+	}
+}
+
+// cleanable tells whether there is a segment to remove and a reason not to wait for the
+// next tick.
+func (b *Buffer) cleanable() bool {
+	if len(b.segments) == 0 || b.segmentEnd(0) > b.mark.Seq {
+		return false
+	}
+	return b.volatile || b.tight || b.noSpace != nil || b.used > b.limit/2
+}
+
+// segmentEnd is the Seq behind the last batch of segment i; the tail has none yet.
+func (b *Buffer) segmentEnd(i int) uint64 {
+	switch {
+	case i+1 < len(b.segments):
+		return b.segments[i+1].first
+	case b.segments[i] == b.tail:
+		return 1<<64 - 1
+	}
+	return b.stored.Seq
+}
+
+// removeFinished deletes the segments that lie before mark, which must be durable. Only
+// the committer calls it.
+func (b *Buffer) removeFinished(mark uint64) {
+	b.mu.Lock()
+	// The tail is given up too when room is short and all of it has ended.
+	if t := b.tail; t != nil && mark >= b.stored.Seq && t.size > 0 &&
+		(b.roomFor(b.o.Segment) != 0 || b.volatile && t.size > b.o.Segment/4) {
+		b.tail = nil
+	}
+	var names []string
+	for len(b.segments) > 0 && b.segmentEnd(0) <= mark && b.segments[0].refs == 0 {
+		s := b.segments[0]
+		if b.reader.seg == s {
+			b.reader.seg, b.reader.off = nil, 0
+		}
+		b.closeFile(s)
+		names = append(names, s.name)
+		b.segments[0] = nil
+		b.segments = b.segments[1:]
+		b.used -= s.length
+	}
+	b.mu.Unlock()
+	for _, name := range names {
+		if err := b.o.FS.Remove(name); err != nil {
+			b.o.Log.Error("buffer cannot remove a finished segment", "segment", name, "error", err)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	b.mu.Lock()
+	b.roomWait.wakeAll()
+	b.mu.Unlock()
+}
