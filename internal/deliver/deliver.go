@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"weir/internal/buffer"
+	"weir/internal/event"
 	"weir/internal/output"
 )
 
@@ -45,9 +46,9 @@ type Linger struct {
 	Interval time.Duration // flush_interval
 	Bytes    int           // a lane holding this much raw data is due at once; default 1 MiB
 	Events   int           // likewise; default 10 000
-	// Hold, if set, gives the earliest time at which a piece with this newest event time
-	// may be sent: flush_mode lazy waits for the end of the timekey window.
-	Hold func(newest time.Time) time.Time
+	// Hold, if set, gives the time until which a batch with this newest event time waits:
+	// flush_mode lazy waits for the end of the timekey window. It replaces Interval.
+	Hold func(newest event.Time) time.Time
 }
 
 // maxPieces bounds what waits in lanes: 56 bytes each. At the bound the reader pauses.
@@ -82,12 +83,13 @@ type Deliverer struct {
 	draining bool        // Stop was called: everything is due
 	readDone bool
 	stopped  bool
-	flushing int64 // everything read before this moment is due
 	last     lastError
 
-	ctx    context.Context // ends sends when the grace is over
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	ctx         context.Context // ends sends when the grace is over
+	cancel      context.CancelFunc
+	reading     context.Context // ends the reader
+	stopReading context.CancelFunc
+	wg          sync.WaitGroup
 }
 
 // gate closes the whole output while its endpoint or its credentials fail.
@@ -119,6 +121,7 @@ func New(o Options) *Deliverer {
 	d := &Deliverer{o: o, lanes: map[string]*lane{}, sweepAt: 1024, full: o.Linger.Bytes}
 	d.work.L, d.room.L = &d.mu, &d.mu
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.reading, d.stopReading = context.WithCancel(d.ctx)
 	d.timer = time.AfterFunc(time.Hour, d.tick)
 	d.timer.Stop()
 	if o.Parking != nil {
@@ -175,6 +178,26 @@ func (d *Deliverer) Stop(ctx context.Context, giveUp bool) {
 	}
 }
 
+// Halt stops without flushing: requests under way are answered and booked until ctx is
+// done, everything else stays in the buffer, which another Deliverer can continue after
+// Rewind.
+func (d *Deliverer) Halt(ctx context.Context) {
+	stop := context.AfterFunc(ctx, d.abort)
+	defer stop()
+	d.mu.Lock()
+	d.stopped = true
+	d.work.Broadcast()
+	d.room.Broadcast()
+	d.mu.Unlock()
+	d.stopReading()
+	d.wg.Wait()
+	d.timer.Stop()
+	d.cancel()
+	if d.parking != nil {
+		d.parking.slow.Halt(ctx)
+	}
+}
+
 // abort ends everything now; requests under way are cut off.
 func (d *Deliverer) abort() {
 	d.mu.Lock()
@@ -204,9 +227,10 @@ func (d *Deliverer) busy() int {
 func (d *Deliverer) Flush() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.flushing = time.Now().UnixMilli() + 1
+	for _, l := range d.lanes {
+		l.flush = l.events
+	}
 	d.allDue()
-	d.work.Broadcast()
 }
 
 func (d *Deliverer) allDue() {
@@ -291,13 +315,10 @@ func (d *Deliverer) isFull(l *lane) bool {
 
 // dueAt is when the lane's oldest piece has waited long enough.
 func (d *Deliverer) dueAt(l *lane) int64 {
-	if d.draining || l.oldest() < d.flushing || l.parked || l.attempts > 0 || l.limit > 0 {
+	if d.draining || l.flush > 0 || l.parked || l.attempts > 0 || l.limit > 0 || d.isFull(l) {
 		return 0
 	}
-	if d.isFull(l) {
-		return 0
-	}
-	return l.oldest() + d.o.Linger.Interval.Milliseconds()
+	return l.due()
 }
 
 // arm sets the timer to the earliest moment anything waits for. Callers hold d.mu.

@@ -11,7 +11,8 @@ import (
 // bytes, so that a lane that cannot send holds no memory beyond this.
 type piece struct {
 	buffer.Ref
-	at int64 // when it was read from the buffer, in Unix milliseconds
+	due int64  // when it has waited long enough for company, in Unix milliseconds
+	tag string // of its batch; only kept for a <secondary>
 }
 
 // lane is the waiting line of one destination. It is data, not a goroutine: ten thousand
@@ -35,6 +36,7 @@ type lane struct {
 	attempts  int       // failures in a row
 	failing   time.Time // when the first of them was
 	limit     int       // most entries in the next request; 0: no limit
+	flush     int       // entries that Flush made due and that have not been taken yet
 	lastError string
 	parked    bool // the lane's head went to the parking lot, everything follows it
 
@@ -78,6 +80,7 @@ func (l *lane) take(dst []piece, size, count int) []piece {
 		l.bytes -= int(p.Len)
 		size -= int(p.Len)
 		count -= int(p.Count)
+		l.flush = max(l.flush-int(p.Count), 0)
 		dst = append(dst, p)
 	}
 	if l.head == len(l.pieces) {
@@ -109,8 +112,8 @@ func (l *lane) untake(ps []piece) {
 	l.pieces, l.head = append(all, rest...), 0
 }
 
-// oldest is when the first waiting piece was read, in Unix milliseconds.
-func (l *lane) oldest() int64 { return l.pieces[l.head].at }
+// due is when the first waiting piece has waited long enough, in Unix milliseconds.
+func (l *lane) due() int64 { return l.pieces[l.head].due }
 
 // timers is the one heap of everything that waits for a moment: linger and back-off.
 type timers []*lane

@@ -85,7 +85,7 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) bool {
 	case output.Conflict:
 		// Another writer was faster: flow control, not an error. A short random wait keeps
 		// two replicas from meeting again and again.
-		l.backoff = now.Add(time.Duration(5+rand.IntN(100)) * time.Millisecond).UnixMilli()
+		l.backoff = now.Add(max(time.Duration(5+rand.IntN(100))*time.Millisecond, min(e.After, time.Minute))).UnixMilli()
 	case output.Refused:
 		l.limit = max(f.events/2, 1)
 	case output.Throttled:
@@ -109,7 +109,9 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) bool {
 		d.backOff(l, now, max(e.After, 2*time.Second))
 	}
 	if l.attempts > 0 {
-		d.stat.laneIll(d.o.Log, d.o.ID, l, e)
+		if !d.gate.shut { // else it is the endpoint that is ill
+			d.stat.laneIll(d.o.Log, d.o.ID, l, e)
+		}
 		d.park(l, e, now)
 	}
 	d.schedule(l)
@@ -190,41 +192,4 @@ func (d *Deliverer) giveUp(f *flight, err error, fate ledger.Fate) {
 	d.schedule(l)
 	d.work.Broadcast()
 	d.room.Signal()
-}
-
-// toSecondary hands a flight's events to the <secondary> output and settles what became of
-// them there. False means that it failed too.
-func (d *Deliverer) toSecondary(f *flight) bool {
-	split := d.o.Secondary.Splitter()
-	req := d.o.Secondary.Request()
-	for i := range f.pieces {
-		p := &f.pieces[i]
-		v, err := d.o.Buffer.View(p.Ref)
-		if err != nil {
-			return false
-		}
-		ok := true
-		split.Split(v.Batch(), func(lane []byte, r output.Run) {
-			if lane == nil || !ok {
-				ok = false
-				return
-			}
-			req.Reset(string(lane))
-			b := v.Bytes[r.Off : r.Off+r.Len]
-			for len(b) > 0 && ok {
-				_, n, _ := req.Add(b, r.Count)
-				b = b[n:]
-				ok = n > 0 && req.Send(d.ctx).Err == nil
-				req.Reset(string(lane))
-			}
-		})
-		v.Release()
-		if !ok {
-			return false
-		}
-		f.parts = append(f.parts[:0], buffer.Part{Seq: p.Seq, Span: p.Span, Fate: ledger.Fate{Class: ledger.Delivered}})
-		d.settle(f.parts)
-		p.Count = 0
-	}
-	return true
 }

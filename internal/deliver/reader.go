@@ -19,6 +19,8 @@ type reader struct {
 	item  *buffer.Item
 	off   int    // where the part being split begins within the item's entries, in bytes
 	first uint32 // likewise, in entries
+	due   int64  // of the item's pieces, Unix milliseconds
+	tag   string // likewise, for a <secondary>
 	keys  []byte
 	cuts  []cut
 	lost  []buffer.Part
@@ -28,6 +30,8 @@ type reader struct {
 type cut struct {
 	keyOff, keyEnd int
 	ref            buffer.Ref
+	due            int64
+	tag            string
 }
 
 func (d *Deliverer) read() {
@@ -46,7 +50,7 @@ func (d *Deliverer) read() {
 // next moves one block to the lanes; false ends the reader.
 func (r *reader) next() bool {
 	d := r.d
-	b, err := d.o.Buffer.Next(d.ctx)
+	b, err := d.o.Buffer.Next(d.reading)
 	if err != nil {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) {
 			d.o.Log.Error("reading the buffer failed, delivery of this output stands still", "output", d.o.ID, "error", err)
@@ -58,8 +62,15 @@ func (r *reader) next() bool {
 	}
 	r.keys, r.cuts, r.lost = r.keys[:0], r.cuts[:0], r.lost[:0]
 	items := b.Items()
+	due := time.Now().Add(d.o.Linger.Interval).UnixMilli()
 	for i := range items {
-		r.item = &items[i]
+		r.item, r.due = &items[i], due
+		if hold := d.o.Linger.Hold; hold != nil {
+			r.due = hold(r.item.Batch.Last).UnixMilli()
+		}
+		if d.o.Secondary != nil {
+			r.tag = r.item.Batch.Tag
+		}
 		r.cutItem()
 	}
 	b.Release()
@@ -121,18 +132,17 @@ func (r *reader) add(key []byte, run output.Run) {
 	}
 	off := len(r.keys)
 	r.keys = append(r.keys, key...)
-	r.cuts = append(r.cuts, cut{off, len(r.keys), r.item.Ref(r.off+run.Off, run.Len, span)})
+	r.cuts = append(r.cuts, cut{off, len(r.keys), r.item.Ref(r.off+run.Off, run.Len, span), r.due, r.tag})
 }
 
 // handOver moves the cuts into their lanes and waits while too much is waiting there.
 func (r *reader) handOver() bool {
 	d := r.d
-	now := time.Now().UnixMilli()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range r.cuts {
 		c := &r.cuts[i]
-		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{c.ref, now})
+		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{c.ref, c.due, c.tag})
 		if d.lot != nil {
 			d.lot.read(string(r.keys[c.keyOff:c.keyEnd]), c.ref)
 		}

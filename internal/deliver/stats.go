@@ -52,7 +52,7 @@ type LaneStats struct {
 	Lane      string
 	Events    int // waiting or under way
 	Bytes     int
-	Oldest    time.Time
+	Due       time.Time // when its oldest waiting events have waited long enough for company
 	Delivered uint64
 	Attempts  int
 	LastError string
@@ -134,7 +134,7 @@ func (s *stats) often(class string) bool {
 // laneIll notes that a lane fails. The first lane with a kind of trouble is a line; more
 // of them are one line in ten seconds. A single transient failure is none.
 func (s *stats) laneIll(log *slog.Logger, id string, l *lane, e *output.Error) {
-	if e.Kind == output.Credentials || l.attempts < 2 && e.Kind != output.Denied && e.Kind != output.NoTarget {
+	if l.attempts <= gateAfter && e.Kind != output.Denied && e.Kind != output.NoTarget {
 		return
 	}
 	s.mu.Lock()

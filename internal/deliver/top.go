@@ -53,7 +53,7 @@ func (t *top) stats() []LaneStats {
 			s.Bytes += f.raw
 		}
 		if l.waiting() > 0 {
-			s.Oldest = time.UnixMilli(l.oldest())
+			s.Due = time.UnixMilli(l.due())
 		}
 		out = append(out, s)
 	}

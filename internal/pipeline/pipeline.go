@@ -21,7 +21,8 @@ import (
 type Target struct {
 	ID     string
 	Book   *ledger.Book
-	Buffer *buffer.Buffer // nil: @type null, what arrives is booked as filtered
+	Buffer *buffer.Buffer // nil: nothing is kept, what arrives ends with End
+	End    ledger.Fate    // without a buffer: filtered for @type null, dropped where no <match> takes it
 	In     *Counter       // events and bytes that arrived
 }
 
@@ -103,7 +104,8 @@ func (in *Ingress) route(tag string) *Node {
 // work is what one Emit needs; pooled.
 type work struct {
 	scratch filter.Scratch
-	bufs    [][]byte // one for each depth of filters
+	bufs    [][]byte // two for each node with filters on the way of this batch
+	used    int      // of bufs
 	drops   []drop
 	appends []appendTo
 }
@@ -113,6 +115,7 @@ type appendTo struct {
 	batch    event.Batch
 	optional bool
 	reserved bool
+	refused  bool // optional, and its buffer is full
 }
 
 // drop is what filters took out on the way to a target.
@@ -136,7 +139,7 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 	}
 	w := works.Get().(*work)
 	defer w.release()
-	w.walk(n, b, 0, false, 0, 0)
+	w.walk(n, b, false, 0, 0)
 	if err := w.reserve(ctx); err != nil {
 		return input.Receipt{}, err
 	}
@@ -155,7 +158,9 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 		a.target.In.add(a.batch.Count, len(a.batch.Entries))
 		switch {
 		case a.target.Buffer == nil:
-			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Filtered}, a.batch.Count)
+			a.target.Book.AdmitEnded(a.target.End, a.batch.Count)
+		case a.refused:
+			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
 		case a.reserved:
 			r.Add(input.Place{Store: a.target.Buffer, Seq: uint64(a.target.Buffer.Commit(a.batch))})
 		}
@@ -172,7 +177,7 @@ func (in *Ingress) Lost(b event.Batch) {
 	}
 	w := works.Get().(*work)
 	defer w.release()
-	w.walk(n, b, 0, false, 0, 0)
+	w.walk(n, b, false, 0, 0)
 	for i := range w.appends {
 		a := &w.appends[i]
 		a.target.In.add(a.batch.Count, len(a.batch.Entries))
@@ -199,21 +204,19 @@ func (d *doubling) hit() (n uint64, say bool) {
 	return n, n&(n-1) == 0
 }
 
-// walk runs the filters of a node and notes what goes where. depth counts filtered nodes:
-// each needs a buffer of its own, since several ends may read it.
-func (w *work) walk(n *Node, b event.Batch, depth int, optional bool, filtered, failed int) {
+// walk runs the filters of a node and notes what goes where.
+func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int) {
 	if len(n.Filters) > 0 {
 		before := b.Count
 		bad := 0
-		b, bad = w.filter(n.Filters, b, depth)
-		depth += 2
+		b, bad = w.filter(n.Filters, b)
 		failed += bad
 		filtered += before - b.Count - bad
 	}
 	for i := range n.Ends {
 		e := &n.Ends[i]
 		if e.Next != nil {
-			w.walk(e.Next, b, depth, optional || e.Optional, filtered, failed)
+			w.walk(e.Next, b, optional || e.Optional, filtered, failed)
 			continue
 		}
 		if filtered > 0 || failed > 0 {
@@ -225,9 +228,12 @@ func (w *work) walk(n *Node, b event.Batch, depth int, optional bool, filtered, 
 	}
 }
 
-// filter runs a chain of filters between the two buffers of this depth.
-func (w *work) filter(fs []filter.Filter, b event.Batch, depth int) (out event.Batch, failed int) {
-	for len(w.bufs) < depth+2 {
+// filter runs a chain of filters back and forth between two buffers. They stay taken until
+// the batch has been appended everywhere: several ends may read them.
+func (w *work) filter(fs []filter.Filter, b event.Batch) (out event.Batch, failed int) {
+	base := w.used
+	w.used += 2
+	for len(w.bufs) < w.used {
 		w.bufs = append(w.bufs, nil)
 	}
 	side := 0
@@ -235,7 +241,7 @@ func (w *work) filter(fs []filter.Filter, b event.Batch, depth int) (out event.B
 		if b.Count == 0 {
 			break
 		}
-		buf := &w.bufs[depth+side]
+		buf := &w.bufs[base+side]
 		got, kept, bad := f.Apply(&w.scratch, b.Tag, b.Entries, (*buf)[:0])
 		failed += bad
 		b.Count = kept
@@ -268,7 +274,7 @@ func (w *work) reserve(ctx context.Context) error {
 			a.reserved = true
 		case errors.Is(err, buffer.ErrDropped): // by its policy, and booked
 		case a.optional:
-			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
+			a.refused = true
 		default:
 			for j := range w.appends[:i] {
 				if p := &w.appends[j]; p.reserved {
@@ -286,7 +292,7 @@ const keepScratch = 4 << 20
 
 func (w *work) release() {
 	clear(w.appends)
-	w.drops, w.appends = w.drops[:0], w.appends[:0]
+	w.drops, w.appends, w.used = w.drops[:0], w.appends[:0], 0
 	total := cap(w.scratch.Buf)
 	for _, b := range w.bufs {
 		total += cap(b)

@@ -1,0 +1,214 @@
+// Package app puts weir together: it alone knows the plug-ins. It turns a configuration
+// into running inputs, routes, buffers and deliveries, replaces them on reload, and stops
+// them in order.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"weir/internal/deliver"
+	"weir/internal/ledger"
+	"weir/internal/pipeline"
+)
+
+// DefaultHTTP is where the status page is served unless told otherwise.
+const DefaultHTTP = "127.0.0.1:24280"
+
+// Options configures an App. Log is required.
+type Options struct {
+	Log     *slog.Logger
+	Version string
+	// HTTP is the address of the status page: "" for DefaultHTTP, which may be taken
+	// without harm, "off" for none; any other address must be free.
+	HTTP string
+	// Stdin and Stdout are for the plug-ins of these names; default the process's own.
+	Stdin  io.Reader
+	Stdout io.Writer
+}
+
+// App is a running weir.
+type App struct {
+	o       Options
+	started time.Time
+	web     *webServer
+	done    chan struct{} // closed when all inputs have ended by themselves
+
+	mu        sync.Mutex // guards what follows; held through a reload
+	gen       *generation
+	inputs    []*runningInput
+	throttles map[string]*deliver.Throttle
+	unmatched *ledger.Book
+	stopped   bool
+	stopping  context.CancelFunc // ends the inputs
+	ctx       context.Context    // of the inputs
+	running   sync.WaitGroup     // inputs
+	retiring  sync.WaitGroup     // outputs that a reload has removed
+	live      int                // inputs that have not ended
+}
+
+// generation is what one configuration has running behind the inputs.
+type generation struct {
+	plan    *Plan
+	outputs map[*outputPlan]*runningOutput
+	order   []*runningOutput // as in the file
+	routes  *resolver
+}
+
+// New prepares an App for a plan that has no errors. Nothing is opened.
+func New(plan *Plan, o Options) (*App, error) {
+	if o.Stdin == nil {
+		o.Stdin = os.Stdin
+	}
+	if o.Stdout == nil {
+		o.Stdout = os.Stdout
+	}
+	a := &App{o: o, throttles: map[string]*deliver.Throttle{}, unmatched: &ledger.Book{}, done: make(chan struct{})}
+	a.ctx, a.stopping = context.WithCancel(context.Background())
+	a.gen = &generation{plan: plan}
+	return a, nil
+}
+
+// Start opens everything in an order in which nothing flows before all of it is open: an
+// error leaves nothing behind.
+func (a *App) Start() (err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.started = time.Now()
+	var undo cleanups
+	defer func() {
+		if err != nil {
+			undo.run()
+		}
+	}()
+	if a.web, err = startWeb(a); err != nil {
+		return err
+	}
+	undo.add(a.web.close)
+	for _, s := range a.gen.plan.Sources {
+		in, err := a.newInput(s)
+		if err != nil {
+			return err
+		}
+		if err := in.in.Open(); err != nil {
+			return fmt.Errorf("open source %s at %s: %w", s.id, s.pos, err)
+		}
+		undo.add(in.close)
+		a.inputs = append(a.inputs, in)
+	}
+	g, err := a.build(a.gen.plan, nil)
+	if err != nil {
+		return err
+	}
+	a.gen = g
+	for _, r := range g.order {
+		r.start()
+	}
+	for _, in := range a.inputs {
+		a.runInput(in)
+	}
+	a.o.Log.Info("weir is running", "version", a.o.Version, "sources", len(a.inputs), "outputs", len(g.order), "status", a.web.address())
+	return nil
+}
+
+// Done is closed when every input has ended by itself, as stdin does at its end.
+func (a *App) Done() <-chan struct{} { return a.done }
+
+// Flush sends what waits at once.
+func (a *App) Flush() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.gen.order {
+		r.flush()
+	}
+}
+
+// Stop stops in two phases: inputs wind down and are answered, then what waits is sent
+// until shutdown_grace ends or ctx is done. The rest stays in file buffers; what is in
+// memory is booked as dropped. It says what was left.
+func (a *App) Stop(ctx context.Context) {
+	a.mu.Lock()
+	if a.stopped {
+		a.mu.Unlock()
+		return
+	}
+	a.stopped = true
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, a.gen.plan.System.ShutdownGrace)
+	defer cancel()
+	a.stopping()
+	waitOrDone(ctx, &a.running)
+
+	var wg sync.WaitGroup
+	for _, r := range a.gen.order {
+		wg.Go(func() { r.stop(ctx) })
+	}
+	wg.Wait()
+	a.retiring.Wait()
+	a.report()
+	a.web.close()
+}
+
+// report says what was left at the end.
+func (a *App) report() {
+	left := false
+	for _, r := range a.gen.order {
+		s := r.book.Sheet()
+		if r.left > 0 {
+			left = true
+			a.o.Log.Warn("events were not delivered", "output", r.plan.id, "events", r.left, "where", r.where())
+		}
+		a.o.Log.Info("books", "output", r.plan.id, "admitted", s.Admitted, "delivered", s.Delivered, "filtered", s.Filtered,
+			"dropped", total(s, ledger.Dropped), "rejected", total(s, ledger.Rejected), "parked", s.Moved, "pending", s.Pending())
+	}
+	if !left {
+		a.o.Log.Info("stopped, everything was delivered")
+	}
+}
+
+func total(s ledger.Sheet, c ledger.Class) uint64 {
+	n := uint64(0)
+	for _, r := range ledger.ReasonsOf(c) {
+		n += s.Count(ledger.Fate{Class: c, Reason: r})
+	}
+	return n
+}
+
+// waitOrDone waits for wg, or for the end of ctx.
+func waitOrDone(ctx context.Context, wg *sync.WaitGroup) {
+	all := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-ctx.Done():
+	}
+}
+
+// cleanups undoes what was done, in reverse order.
+type cleanups []func()
+
+func (c *cleanups) add(f func()) { *c = append(*c, f) }
+
+func (c *cleanups) run() {
+	for i := len(*c) - 1; i >= 0; i-- {
+		(*c)[i]()
+	}
+}
+
+// ingress makes the way in for a source.
+func (a *App) ingress(g *generation, in *runningInput) *pipeline.Ingress {
+	return pipeline.New(pipeline.Options{
+		Resolve: g.routes.route(in.plan.label), Log: a.o.Log, In: &in.count, Unmatched: a.unmatched, Delivered: in.plan.delivered,
+	})
+}
+
+var errStopped = errors.New("weir is stopping")

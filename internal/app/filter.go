@@ -1,0 +1,62 @@
+package app
+
+import (
+	"fmt"
+
+	"weir/internal/filter"
+	"weir/internal/fluentconf"
+	"weir/internal/ruby/expr"
+)
+
+// filterPlan is one <filter>, built: filters are pure and hold nothing.
+type filterPlan struct {
+	id, typ string
+	filter  filter.Filter
+}
+
+// filter reads a <filter>; nil after an error.
+func (p *planner) filter(s *fluentconf.Section) *filterPlan {
+	typ, pos := p.typeOf(s)
+	if typ == "" {
+		return nil
+	}
+	id := ""
+	if prm := s.Get("@id"); prm != nil {
+		id = prm.Value.Text
+	}
+	fp := &filterPlan{typ: typ, id: p.identify(s, typ, id)}
+	if typ == "stdout" {
+		if fp.filter = p.stdoutFilter(s); fp.filter == nil {
+			return nil
+		}
+		return fp
+	}
+	f, known := filter.New(s, filter.Env{Hostname: p.env.Hostname, Location: p.env.Location, Pos: s.Pos}, p.d)
+	if !known {
+		p.d.Error(pos, fmt.Sprintf("weir has no filter of type %q", typ), "filters are grep, record_transformer and stdout")
+		return nil
+	}
+	if f == nil {
+		return nil
+	}
+	fp.filter = f
+	return fp
+}
+
+// eval evaluates the Ruby of one "#{…}" in the configuration.
+func eval(text string, env expr.Env) (string, fluentconf.State, error) {
+	prog, err := expr.Compile(text)
+	if err != nil {
+		return "", 0, err
+	}
+	v, special, err := prog.Eval(&env)
+	switch {
+	case err != nil:
+		return "", 0, err
+	case special == expr.UseNil:
+		return "", fluentconf.UseNil, nil
+	case special == expr.UseDefault:
+		return "", fluentconf.UseDefault, nil
+	}
+	return v.Text(), fluentconf.Text, nil
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"weir/internal/config"
+	"weir/internal/fluentconf"
+	"weir/internal/ruby/expr"
+)
+
+// Env is what a configuration may ask about the machine. Load fills empty fields from the
+// operating system.
+type Env struct {
+	Hostname string
+	Lookup   func(name string) (string, bool)
+	ReadFile func(name string) ([]byte, error)
+}
+
+func (e Env) withDefaults() Env {
+	if e.Hostname == "" {
+		e.Hostname, _ = os.Hostname()
+	}
+	if e.Lookup == nil {
+		e.Lookup = os.LookupEnv
+	}
+	if e.ReadFile == nil {
+		e.ReadFile = os.ReadFile
+	}
+	return e
+}
+
+// Load reads and understands a configuration file without opening or touching anything
+// else. Everything that is wrong with it is in the diagnostics; the plan is complete only
+// if there are no errors.
+func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
+	env = env.withDefaults()
+	d := &config.Diagnostics{Strict: strict}
+	if data, err := env.ReadFile(path); err != nil {
+		d.Error(fluentconf.Pos{File: path, Line: 1, Column: 1}, "the configuration cannot be read: "+reason(err), "name an existing file with -c")
+		return nil, d
+	} else if len(strings.TrimSpace(string(data))) == 0 {
+		d.Error(fluentconf.Pos{File: path, Line: 1, Column: 1}, "the configuration is empty", "see examples/aggregator.conf for a first one")
+		return nil, d
+	}
+	locals := expr.Env{Hostname: env.Hostname, Lookup: env.Lookup}
+	root, errs, warnings := fluentconf.Parse(fluentconf.Source{
+		Name:     path,
+		ReadFile: env.ReadFile,
+		Glob:     glob,
+		End:      expr.End,
+		Eval: func(text string, pos fluentconf.Pos) (string, fluentconf.State, error) {
+			return eval(text, locals)
+		},
+	})
+	d.Errors = append(d.Errors, errs...)
+	d.Warnings = append(d.Warnings, warnings...)
+	if root == nil {
+		return nil, d
+	}
+	return newPlan(root, env, d), d
+}
+
+// glob lists the files of an include pattern.
+func glob(pattern string) ([]string, error) {
+	dir, rest := ".", pattern
+	if strings.HasPrefix(pattern, "/") {
+		dir, rest = "/", strings.TrimPrefix(pattern, "/")
+	}
+	names, err := fluentconf.GlobFS(os.DirFS(dir), rest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if dir == "/" {
+		for i := range names {
+			names[i] = "/" + names[i]
+		}
+	}
+	return names, err
+}
+
+// reason is an I/O error without the path, which the position already names.
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

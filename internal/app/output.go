@@ -1,0 +1,224 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"weir/internal/buffer"
+	"weir/internal/config"
+	"weir/internal/deliver"
+	"weir/internal/event"
+	"weir/internal/fluentconf"
+	"weir/internal/output"
+)
+
+// outputPlan is one configured output, ready to be built.
+type outputPlan struct {
+	id, typ   string
+	pos       fluentconf.Pos
+	text      string // the section as text: the same text after a reload means that nothing changed
+	buffer    config.Buffer
+	dir       string // of the file buffer; "" for memory
+	null      bool
+	workers   int
+	maxEvents int // in one request; 0: no own limit
+	secondary *outputPlan
+	build     func(log *slog.Logger) (output.Output, error)
+	detail    string // for the summary: "group … stream …"
+}
+
+func (o *outputPlan) describe() string {
+	s := o.typ
+	if o.id != o.typ {
+		s += " (" + o.id + ")"
+	}
+	if o.detail != "" {
+		s += " " + o.detail
+	}
+	if o.null {
+		return s
+	}
+	if o.dir == "" {
+		return fmt.Sprintf("%s, memory buffer %s", s, mib(int64(o.buffer.TotalLimit)))
+	}
+	return fmt.Sprintf("%s, file buffer %s in %s", s, mib(int64(o.buffer.TotalLimit)), o.dir)
+}
+
+func mib(n int64) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// output reads an output's section; nil after an error.
+func (p *planner) output(s *fluentconf.Section, typ string, pos fluentconf.Pos) *outputPlan {
+	before := len(p.d.Errors)
+	o := &outputPlan{typ: typ, pos: s.Pos, text: dump(s)}
+	if !p.outputType(o, s, typ, pos) {
+		return nil
+	}
+	id := ""
+	for _, key := range []string{"id", "@id"} {
+		if prm := s.Get(key); prm != nil {
+			id = prm.Value.Text
+		}
+	}
+	o.id = p.identify(s, typ, id)
+	if !o.null {
+		p.bufferOf(o, s, id)
+	}
+	if secs := s.All("secondary"); len(secs) > 0 && !o.null {
+		st, spos := p.typeOfSecondary(secs[0], typ)
+		sec := &outputPlan{typ: st, pos: secs[0].Pos, id: o.id + ".secondary", buffer: o.buffer}
+		if p.outputType(sec, secs[0], st, spos) {
+			o.secondary = sec
+		}
+	}
+	if len(p.d.Errors) > before {
+		return nil
+	}
+	p.Outputs = append(p.Outputs, o)
+	return o
+}
+
+func (p *planner) typeOfSecondary(s *fluentconf.Section, primary string) (string, fluentconf.Pos) {
+	if s.Get("@type") == nil && s.Get("type") == nil {
+		return primary, s.Pos
+	}
+	return p.typeOf(s)
+}
+
+// bufferOf finds the place of the output's buffer and warns where events can be lost.
+func (p *planner) bufferOf(o *outputPlan, s *fluentconf.Section, id string) {
+	b := &o.buffer
+	if b.DrainOrder == "live_first" {
+		p.d.Error(b.Pos, "drain_order live_first is not supported yet", "leave it out: the oldest events are sent first")
+	}
+	if !b.File() {
+		if b.Overflow == "throw_exception" || b.Overflow == "" {
+			p.d.Warn(b.Pos, fmt.Sprintf("output %s keeps its events in memory: they are lost when weir is killed", o.id),
+				"use <buffer> @type file with a path, and acknowledgements in the sender")
+		}
+		return
+	}
+	switch {
+	case b.Path != "":
+		o.dir = bufferDir(b.Path)
+	case p.System.RootDir != "" && id != "":
+		o.dir = filepath.Join(p.System.RootDir, "worker0", id, "buffer")
+	default:
+		p.d.Error(b.Pos, "a file buffer needs a place", "add a path to <buffer>, or root_dir to <system> and an @id to this output")
+		return
+	}
+	if at, ok := p.paths[o.dir]; ok {
+		p.d.Error(b.Pos, fmt.Sprintf("the buffer directory %s is already used at %s", o.dir, at), "give each output a path of its own")
+	}
+	p.paths[o.dir] = b.Pos
+}
+
+// bufferDir is the directory of a file buffer for Fluentd's path parameter, which is a
+// directory, or a pattern with one * for many files: the part before the * names it then.
+func bufferDir(path string) string {
+	if i := strings.IndexByte(path, '*'); i >= 0 {
+		path = strings.TrimRight(path[:i], "._-")
+		if strings.HasSuffix(path, "/") {
+			path += "weir"
+		}
+	}
+	return filepath.Clean(path)
+}
+
+// retry is the delivery policy of a <buffer> section.
+func retry(b *config.Buffer) deliver.Retry {
+	r := deliver.DefaultRetry
+	r.Wait, r.Base, r.Jitter = b.RetryWait, b.RetryBase, b.RetryRandomize
+	r.Timeout, r.Forever = b.RetryTimeout, b.RetryForever
+	if b.RetryType == "periodic" {
+		r.Base = 1
+	}
+	if b.RetryMaxWait != nil {
+		r.Max = *b.RetryMaxWait
+	}
+	if b.RetryMaxTimes != nil {
+		r.MaxTimes = *b.RetryMaxTimes
+	}
+	if b.ParkAfter != nil {
+		r.ParkAfter = *b.ParkAfter
+	}
+	return r
+}
+
+// linger is how long events of this output wait for company.
+func (o *outputPlan) linger() deliver.Linger {
+	b := &o.buffer
+	l := deliver.Linger{Interval: b.FlushInterval}
+	if n := int(float64(b.ChunkLimit) * b.ChunkFullThreshold); n > 0 && n < 1<<20 {
+		l.Bytes = n
+	}
+	l.Events = o.maxEvents
+	if b.ChunkRecords != nil && *b.ChunkRecords > 0 && (l.Events == 0 || *b.ChunkRecords < l.Events) {
+		l.Events = *b.ChunkRecords
+	}
+	switch b.FlushMode {
+	case "immediate":
+		l.Interval = 0
+	case "lazy":
+		zone := o.zone()
+		l.Hold = func(newest event.Time) time.Time {
+			return windowEnd(newest, b.Timekey, zone).Add(b.TimekeyWait)
+		}
+	}
+	return l
+}
+
+// overflow translates overflow_action.
+func overflow(action string) buffer.Overflow {
+	switch action {
+	case "block":
+		return buffer.Block
+	case "drop_oldest_chunk":
+		return buffer.DropOldest
+	case "drop_newest":
+		return buffer.DropNewest
+	}
+	return buffer.Throw
+}
+
+// durability translates durability.
+func durability(b *config.Buffer) buffer.Durability {
+	switch {
+	case !b.File() || b.Durability == "os":
+		return buffer.OS
+	case b.Durability == "interval":
+		return buffer.Interval
+	}
+	return buffer.Sync
+}
+
+// windowEnd is the end of the timekey window that t falls into, in the zone given.
+func windowEnd(t event.Time, key time.Duration, zone *time.Location) time.Time {
+	at := t.Time().In(zone)
+	_, offset := at.Zone()
+	secs := int64(key / time.Second)
+	if secs <= 0 {
+		return at
+	}
+	local := at.Unix() + int64(offset)
+	start := local - mod(local, secs)
+	return time.Unix(start-int64(offset)+secs, 0)
+}
+
+func mod(a, b int64) int64 {
+	m := a % b
+	if m < 0 {
+		m += b
+	}
+	return m
+}

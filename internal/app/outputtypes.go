@@ -1,0 +1,177 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"weir/internal/config"
+	"weir/internal/event"
+	"weir/internal/fluentconf"
+	"weir/internal/formatter"
+	"weir/internal/output"
+	"weir/internal/output/cloudwatch"
+	"weir/internal/output/file"
+	"weir/internal/output/stdout"
+	"weir/internal/placeholder"
+	"weir/internal/ruby/timefmt"
+)
+
+// outputType reads what is particular to an output's type: the one switch over types.
+// False after an error.
+func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, pos fluentconf.Pos) bool {
+	switch typ {
+	case "":
+		return false
+	case "cloudwatch_logs":
+		p.cloudwatch(o, s)
+	case "stdout":
+		p.stdout(o, s)
+	case "file":
+		p.file(o, s)
+	case "null":
+		o.null = true
+		p.unused(s, "@type", "type", "@id", "id", "@label", "@log_level", "log_level", "never_flush")
+	default:
+		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, file, stdout, null, copy and relabel")
+		return false
+	}
+	return true
+}
+
+// formatting is <format> and <inject>, as every output that writes text has them.
+type formatting struct {
+	Format *fluentconf.Section `section:"format" doc:"formatter of the messages"`
+	Inject *fluentconf.Section `section:"inject" doc:"fields put into each record before formatting"`
+}
+
+// names is what the chunk keys say about placeholders.
+func (o *outputPlan) names() placeholder.Options {
+	b := &o.buffer
+	n := placeholder.Options{Location: o.zone()}
+	if b.ByTag {
+		n.ChunkKeys = append(n.ChunkKeys, "tag")
+	}
+	if b.ByTime {
+		n.ChunkKeys = append(n.ChunkKeys, "time")
+		n.Timekey = b.Timekey
+	}
+	n.ChunkKeys = append(n.ChunkKeys, b.Keys...)
+	return n
+}
+
+// zone is that of time windows and time placeholders. The name was checked before.
+func (o *outputPlan) zone() *time.Location {
+	b := &o.buffer
+	switch {
+	case b.TimekeyZone != "":
+		if loc, err := timefmt.ParseZone(b.TimekeyZone); err == nil {
+			return loc
+		}
+	case b.TimekeyUseUTC:
+		return time.UTC
+	}
+	return time.Local
+}
+
+// window is the end of the timekey window that a time falls into.
+func (o *outputPlan) window() func(event.Time) event.Time {
+	t, _ := placeholder.Compile("%s", placeholder.Options{ChunkKeys: []string{"time"}, Timekey: o.buffer.Timekey, Location: o.zone()})
+	return func(at event.Time) event.Time {
+		_, end := t.Window(at)
+		return end
+	}
+}
+
+func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
+	var params struct {
+		config.OutputPlugin
+		cloudwatch.Params
+		formatting
+	}
+	config.Decode(s, &params, p.d)
+	o.buffer = config.ParseBuffer(s, config.BufferDefaults{}, p.d)
+	params.Params.Check(s, o.names(), p.d)
+	o.workers = params.Params.InFlight()
+	o.maxEvents = params.Params.MaxEvents
+	o.detail = "to group " + named(params.GroupName, params.TagAsGroup, params.GroupNameKey) +
+		", stream " + named(params.StreamName, params.TagAsStream, params.StreamNameKey)
+	var f cloudwatch.Formatter
+	usesTag := false
+	if params.Format != nil || params.Inject != nil || params.IncludeTimeKey || params.IncludeTagKey {
+		f, usesTag = p.formatter(s, &params.formatting, "json")
+	}
+	opts := cloudwatch.Options{Params: params.Params, ID: o.id, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag}
+	o.build = func(log *slog.Logger) (output.Output, error) {
+		opts.Log = log
+		return cloudwatch.New(context.Background(), opts)
+	}
+}
+
+func named(name string, byTag bool, key string) string {
+	switch {
+	case byTag:
+		return "${tag}"
+	case key != "":
+		return "of field " + key
+	}
+	return name
+}
+
+func (p *planner) stdout(o *outputPlan, s *fluentconf.Section) {
+	var params struct {
+		config.OutputPlugin
+		formatting
+		UseLogger bool `conf:"use_logger" default:"true" doc:"accepted for compatibility, without effect"`
+	}
+	config.Decode(s, &params, p.d)
+	o.buffer = config.ParseBuffer(s, config.BufferDefaults{}, p.d)
+	if len(s.All("buffer")) == 0 {
+		o.buffer.FlushMode = "immediate" // Fluentd's stdout is not buffered unless asked to
+	}
+	f, _ := p.formatter(s, &params.formatting, "stdout")
+	w := p.env.Stdout
+	o.build = func(*slog.Logger) (output.Output, error) {
+		return stdout.New(stdout.Options{Writer: w, Formatter: f}), nil
+	}
+}
+
+func (p *planner) file(o *outputPlan, s *fluentconf.Section) {
+	var params struct {
+		config.OutputPlugin
+		file.Params
+		formatting
+	}
+	config.Decode(s, &params, p.d)
+	o.buffer = config.ParseBuffer(s, config.BufferDefaults{Keys: []string{"time"}, Timekey: 24 * time.Hour}, p.d)
+	f, _ := p.formatter(s, &params.formatting, "out_file")
+	opts := file.Options{Params: params.Params, Formatter: f, Names: o.names()}
+	for _, pr := range file.Check(opts) {
+		p.problem(s.Get("path"), s.Pos, pr)
+	}
+	o.detail = "to " + params.Path
+	o.build = func(*slog.Logger) (output.Output, error) { return file.New(opts) }
+}
+
+// problem reports what is wrong with a template.
+func (p *planner) problem(prm *fluentconf.Param, pos fluentconf.Pos, pr placeholder.Problem) {
+	if prm != nil {
+		pos = prm.Value.Pos
+	}
+	if pr.Warning {
+		p.d.Warn(pos, pr.Text, pr.Hint)
+	} else {
+		p.d.Error(pos, pr.Text, pr.Hint)
+	}
+}
+
+// formatter builds the <format> and <inject> of an output; usesTag says that what it
+// writes depends on the tag.
+func (p *planner) formatter(s *fluentconf.Section, f *formatting, fallback string) (out formatter.Formatter, usesTag bool) {
+	env := formatter.Env{Hostname: p.env.Hostname, Location: p.env.Location}
+	return formatter.New(s, f.Format, f.Inject, fallback, env, p.d)
+}
+
+var _ = slices.Contains[[]string]

@@ -1,0 +1,296 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/internal/config"
+	"weir/internal/fluentconf"
+	"weir/internal/router"
+)
+
+// Plan is a configuration that has been understood: what there is to build, and how it
+// hangs together. Making one opens nothing.
+type Plan struct {
+	System  config.System
+	Sources []*sourcePlan
+	Outputs []*outputPlan // in the order of the file, stores of a copy included
+
+	contexts map[string]*context // by label; "" is the root
+	env      Env
+}
+
+// context is a routing context: the root, or a label.
+type context struct {
+	label string
+	pos   fluentconf.Pos
+	table router.Table[*filterPlan, *matchPlan]
+	rules []fluentconf.Pos // of each rule of the table
+}
+
+// matchPlan is one <match>: where it sends what it takes.
+type matchPlan struct {
+	section *fluentconf.Section
+	kind    string
+	ends    []endPlan
+}
+
+// endPlan is an output, or with relabel another context.
+type endPlan struct {
+	out      *outputPlan
+	relabel  string
+	pos      fluentconf.Pos
+	optional bool
+}
+
+// planner collects a Plan and every mistake on the way.
+type planner struct {
+	*Plan
+	d       *config.Diagnostics
+	ids     map[string]fluentconf.Pos
+	numbers map[string]int // outputs without @id, by type
+	paths   map[string]fluentconf.Pos
+}
+
+func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
+	p := &planner{
+		Plan: &Plan{env: env, contexts: map[string]*context{}}, d: d,
+		ids: map[string]fluentconf.Pos{}, numbers: map[string]int{}, paths: map[string]fluentconf.Pos{},
+	}
+	p.System = config.ParseSystem(root, d)
+	d.Strict = d.Strict || p.System.StrictConfigValue
+	for _, prm := range root.Params {
+		d.Warn(prm.Pos, fmt.Sprintf("parameter %q outside of any section is not used", prm.Key), "move it into a section")
+	}
+	p.context("", root)
+	for _, s := range root.Sections {
+		switch s.Name {
+		case "source":
+			p.source(s)
+		case "label":
+			p.label(s)
+		case "match", "filter", "system":
+		case "worker":
+			d.Error(s.Pos, "<worker> sections are not supported yet", "move its contents out of the section: weir is one process that uses all cores")
+		default:
+			d.Warn(s.Pos, fmt.Sprintf("section <%s> is not used", s.Name), "weir knows source, match, filter, label and system here")
+		}
+	}
+	p.links()
+	return p.Plan
+}
+
+func (p *planner) label(s *fluentconf.Section) {
+	switch {
+	case !strings.HasPrefix(s.Arg, "@") || len(s.Arg) < 2:
+		p.d.Error(s.Pos, fmt.Sprintf("a label's name begins with @, not %q", s.Arg), "write <label @NAME>")
+		return
+	case s.Arg == "@ROOT":
+		p.d.Error(s.Pos, "@ROOT names the top level and cannot be defined", "choose another name")
+		return
+	case p.contexts[s.Arg] != nil:
+		p.d.Error(s.Pos, fmt.Sprintf("label %s is already defined at %s", s.Arg, p.contexts[s.Arg].pos), "put everything into one <label> section")
+		return
+	}
+	if len(s.All("match")) == 0 {
+		p.d.Error(s.Pos, fmt.Sprintf("label %s has no <match>", s.Arg), "add one, <match **> takes everything")
+	}
+	p.context(s.Arg, s)
+	for _, c := range s.Sections {
+		if c.Name != "match" && c.Name != "filter" {
+			p.d.Error(c.Pos, fmt.Sprintf("<%s> cannot stand in a label", c.Name), "only <match> and <filter> can")
+		}
+	}
+}
+
+// context reads the rules of the root or of a label.
+func (p *planner) context(label string, s *fluentconf.Section) {
+	c := &context{label: label, pos: s.Pos}
+	p.contexts[label] = c
+	for _, r := range s.Sections {
+		if r.Name != "match" && r.Name != "filter" {
+			continue
+		}
+		pattern, err := router.Compile(r.Arg)
+		if err != nil {
+			p.d.Error(r.Pos, err.Error(), "see the rules for tag patterns in docs/fluentd-compat.md")
+			continue
+		}
+		if r.Name == "filter" {
+			if f := p.filter(r); f != nil {
+				c.table.AddFilter(pattern, f)
+				c.rules = append(c.rules, r.Pos)
+			}
+		} else if m := p.match(r); m != nil {
+			c.table.AddMatch(pattern, m)
+			c.rules = append(c.rules, r.Pos)
+		}
+	}
+	rules := c.table.Rules()
+	for _, sh := range c.table.Shadowed() {
+		kind := "filter"
+		if rules[sh.Rule].IsMatch {
+			kind = "match"
+		}
+		p.d.Warn(c.rules[sh.Rule], fmt.Sprintf("<%s %s> never sees an event: the <match> at %s takes them before", kind, rules[sh.Rule].Pattern, c.rules[sh.By]),
+			"move it in front of that match")
+	}
+}
+
+// typeOf reads @type; "" after reporting that it is missing.
+func (p *planner) typeOf(s *fluentconf.Section) (string, fluentconf.Pos) {
+	for _, key := range []string{"@type", "type"} {
+		if prm := s.Get(key); prm != nil {
+			return prm.Value.Text, prm.Value.Pos
+		}
+	}
+	p.d.Error(s.Pos, fmt.Sprintf("<%s> has no @type", s.Name), "add a line such as: @type "+firstType(s.Name))
+	return "", s.Pos
+}
+
+func firstType(section string) string {
+	switch section {
+	case "source":
+		return "forward"
+	case "filter":
+		return "record_transformer"
+	}
+	return "cloudwatch_logs"
+}
+
+// match reads a <match>; nil after an error.
+func (p *planner) match(s *fluentconf.Section) *matchPlan {
+	typ, pos := p.typeOf(s)
+	m := &matchPlan{section: s, kind: typ}
+	switch typ {
+	case "":
+		return nil
+	case "copy":
+		m.ends = p.stores(s)
+	case "relabel":
+		label := s.Get("@label")
+		if label == nil {
+			p.d.Error(s.Pos, "relabel needs a label to send to", "add a line: @label @NAME")
+			return nil
+		}
+		m.ends = []endPlan{{relabel: label.Value.Text, pos: label.Value.Pos}}
+		p.unused(s, "@type", "type", "@label", "@id", "id", "@log_level", "log_level")
+	default:
+		if o := p.output(s, typ, pos); o != nil {
+			m.ends = []endPlan{{out: o, pos: s.Pos}}
+		}
+	}
+	return m
+}
+
+// stores reads the <store> sections of a copy.
+func (p *planner) stores(s *fluentconf.Section) []endPlan {
+	var ends []endPlan
+	if len(s.All("store")) == 0 {
+		p.d.Error(s.Pos, "copy has no <store>", "add at least one <store> section with an output")
+	}
+	if prm := s.Get("copy_mode"); prm != nil {
+		switch prm.Value.Text {
+		case "no_copy", "shallow", "deep", "marshal":
+		default:
+			p.d.Error(prm.Value.Pos, fmt.Sprintf("copy_mode %q does not exist", prm.Value.Text), "write no_copy, shallow, deep or marshal; they are all the same here: stores never share")
+		}
+	}
+	for i, st := range s.All("store") {
+		e := endPlan{pos: st.Pos}
+		for _, word := range strings.Fields(st.Arg) {
+			switch {
+			case word == "ignore_error":
+				e.optional = true
+			case word == "ignore_if_prev_success" && i > 0:
+				p.d.Error(st.Pos, "ignore_if_prev_success is not supported", "use <secondary> in the first store, or leave the word out to send to both")
+			default:
+				p.d.Error(st.Pos, fmt.Sprintf("a <store> does not know the word %q", word), "write <store> or <store ignore_error>")
+			}
+		}
+		typ, pos := p.typeOf(st)
+		switch typ {
+		case "":
+			continue
+		case "copy":
+			p.d.Error(pos, "a <store> cannot be a copy itself", "put its stores beside this one")
+			continue
+		case "relabel":
+			label := st.Get("@label")
+			if label == nil {
+				p.d.Error(st.Pos, "relabel needs a label to send to", "add a line: @label @NAME")
+				continue
+			}
+			e.relabel, e.pos = label.Value.Text, label.Value.Pos
+		default:
+			if e.out = p.output(st, typ, pos); e.out == nil {
+				continue
+			}
+		}
+		ends = append(ends, e)
+	}
+	p.unused(s, "@type", "type", "@id", "id", "@log_level", "log_level", "copy_mode", "deep_copy")
+	return ends
+}
+
+// unused warns about parameters that nobody reads.
+func (p *planner) unused(s *fluentconf.Section, known ...string) {
+	for _, prm := range s.Params {
+		ok := false
+		for _, k := range known {
+			ok = ok || prm.Key == k
+		}
+		switch {
+		case ok:
+		case p.d.Strict:
+			p.d.Error(prm.Pos, fmt.Sprintf("parameter %q is not used by %s", prm.Key, s.Name), "remove it")
+		default:
+			p.d.Warn(prm.Pos, fmt.Sprintf("parameter %q is not used by %s", prm.Key, s.Name), "remove it")
+		}
+	}
+}
+
+// links checks what sections refer to.
+func (p *planner) links() {
+	for _, src := range p.Sources {
+		if src.label != "" && src.label != "@ROOT" && p.contexts[src.label] == nil {
+			p.d.Error(src.labelPos, fmt.Sprintf("label %s is not defined", src.label), fmt.Sprintf("add <label %s> … </label>", src.label))
+		}
+	}
+	for _, c := range p.contexts {
+		for _, r := range c.table.Rules() {
+			if !r.IsMatch {
+				continue
+			}
+			for _, e := range r.Match.ends {
+				if e.relabel != "" && e.relabel != "@ROOT" && p.contexts[e.relabel] == nil {
+					p.d.Error(e.pos, fmt.Sprintf("label %s is not defined", e.relabel), fmt.Sprintf("add <label %s> … </label>", e.relabel))
+				}
+			}
+		}
+	}
+	if len(p.Sources) == 0 && len(p.d.Errors) == 0 {
+		p.d.Error(fluentconf.Pos{File: p.contexts[""].pos.File, Line: 1, Column: 1}, "there is no <source>, so nothing can arrive", "add one, for example @type forward")
+	}
+}
+
+// identify gives an output, filter or source its id: @id, or its type with a number in the
+// order of the file, so that it is the same at every start.
+func (p *planner) identify(s *fluentconf.Section, typ, id string) string {
+	if id == "" {
+		key := s.Name + " " + typ
+		if s.Name == "store" {
+			key = "match " + typ
+		}
+		p.numbers[key]++
+		if id = typ; p.numbers[key] > 1 {
+			id = fmt.Sprintf("%s.%d", typ, p.numbers[key])
+		}
+		return id
+	}
+	if at, ok := p.ids[id]; ok {
+		p.d.Error(s.Pos, fmt.Sprintf("@id %s is already used at %s", id, at), "choose another")
+	}
+	p.ids[id] = s.Pos
+	return id
+}

@@ -1,0 +1,247 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"weir/internal/buffer"
+	"weir/internal/deliver"
+	"weir/internal/ledger"
+	"weir/internal/output"
+	"weir/internal/pipeline"
+	"weir/internal/vfs"
+)
+
+// runningOutput is an output with its buffer and its delivery.
+type runningOutput struct {
+	plan      *outputPlan
+	book      *ledger.Book
+	lotBook   *ledger.Book // of the parking lot
+	out       output.Output
+	secondary output.Output
+	buf       *buffer.Buffer
+	lot       *buffer.Buffer
+	del       *deliver.Deliverer
+	target    *pipeline.Target
+	taken     bool   // buffers and books came from an earlier configuration
+	gone      bool   // a reload has given its buffers to another
+	left      uint64 // events that were not delivered, after stop
+}
+
+// memoryLot is how much parked lanes of a memory buffer may hold, fileLot of a file buffer.
+const (
+	memoryLot = 16 << 20
+	fileLot   = 256 << 20
+)
+
+// build makes what a plan has behind its inputs. Outputs of old with the same text are
+// taken over as they run, those with the same buffer take over the buffer. On an error
+// everything new is closed again and old is untouched.
+func (a *App) build(plan *Plan, old *generation) (g *generation, err error) {
+	g = &generation{plan: plan, outputs: map[*outputPlan]*runningOutput{}}
+	var undo cleanups
+	defer func() {
+		if err != nil {
+			undo.run()
+		}
+	}()
+	targets := map[*outputPlan]*pipeline.Target{}
+	for _, o := range plan.Outputs {
+		r := old.same(o)
+		if r == nil {
+			if r, err = a.newOutput(o, old.withBuffer(o)); err != nil {
+				return nil, err
+			}
+			undo.add(r.discard)
+		}
+		g.outputs[o] = r
+		g.order = append(g.order, r)
+		targets[o] = r.target
+	}
+	g.routes = &resolver{plan: plan, targets: targets, unmatched: unmatchedTarget(a.unmatched), log: a.o.Log}
+	return g, nil
+}
+
+// same finds the running output that o describes word for word.
+func (g *generation) same(o *outputPlan) *runningOutput {
+	if g == nil {
+		return nil
+	}
+	for _, r := range g.order {
+		if r.plan.id == o.id && r.plan.text == o.text && r.plan.dir == o.dir {
+			return r
+		}
+	}
+	return nil
+}
+
+// withBuffer finds the running output whose buffer o continues: the same directory, or for
+// a memory buffer the same id.
+func (g *generation) withBuffer(o *outputPlan) *runningOutput {
+	if g == nil || o.null {
+		return nil
+	}
+	for _, r := range g.order {
+		if r.buf != nil && r.plan.dir == o.dir && (o.dir != "" || r.plan.id == o.id) {
+			return r
+		}
+	}
+	return nil
+}
+
+// newOutput builds an output and opens its buffer, or takes prev's; its delivery is not
+// started.
+func (a *App) newOutput(o *outputPlan, prev *runningOutput) (*runningOutput, error) {
+	r := &runningOutput{plan: o, book: &ledger.Book{}, lotBook: &ledger.Book{}}
+	r.target = &pipeline.Target{ID: o.id, Book: r.book, In: &pipeline.Counter{}, End: ledger.Fate{Class: ledger.Filtered}}
+	if o.null {
+		return r, nil
+	}
+	var err error
+	if r.out, err = o.build(a.o.Log.With("output", o.id)); err != nil {
+		return nil, fmt.Errorf("set up output %s at %s: %w", o.id, o.pos, err)
+	}
+	if o.secondary != nil {
+		if r.secondary, err = o.secondary.build(a.o.Log.With("output", o.secondary.id)); err != nil {
+			return nil, fmt.Errorf("set up the secondary of output %s at %s: %w", o.id, o.secondary.pos, err)
+		}
+	}
+	if prev != nil {
+		r.book, r.lotBook, r.buf, r.lot, r.target, r.taken = prev.book, prev.lotBook, prev.buf, prev.lot, prev.target, true
+	} else if err := r.openBuffers(a); err != nil {
+		return nil, fmt.Errorf("open the buffer of output %s at %s: %w", o.id, o.pos, err)
+	}
+	if !r.taken {
+		r.target.Buffer = r.buf
+	}
+	b := &o.buffer
+	r.del = deliver.New(deliver.Options{
+		ID: o.id, Buffer: r.buf, Output: r.out, Log: a.o.Log, Retry: retry(b), Linger: o.linger(),
+		Workers: max(o.workers, b.Threads, 1), PerLane: b.PerStream, Throttle: a.throttle(r.out.Scope()),
+		Parking: r.lot, Secondary: r.secondary,
+	})
+	return r, nil
+}
+
+// openBuffers opens the buffer and the parking lot.
+func (r *runningOutput) openBuffers(a *App) (err error) {
+	b := &r.plan.buffer
+	o := buffer.Options{
+		FS: vfs.OS{}, Dir: r.plan.dir, Book: r.book, Log: a.o.Log.With("output", r.plan.id), Limit: int64(b.TotalLimit),
+		MinFree: int64(b.MinFree), Overflow: overflow(b.Overflow), Durability: durability(b), SyncEvery: b.SyncInterval,
+	}
+	if b.Compress != "text" {
+		o.Compress = b.Compress
+	}
+	lot := int64(fileLot)
+	if !b.File() {
+		o.FS, o.Dir, o.MinFree = vfs.NewMem(0), "buffer", 0
+		lot = memoryLot
+	}
+	if b.ParkingLimit != nil {
+		lot = int64(*b.ParkingLimit)
+	}
+	if r.buf, err = buffer.Open(o); err != nil {
+		return err
+	}
+	if lot <= 0 {
+		return nil
+	}
+	o.Dir = path.Join(o.Dir, "parked")
+	if !b.File() {
+		o.FS = vfs.NewMem(0)
+	}
+	o.Book, o.Limit, o.Overflow, o.Parked = r.lotBook, lot, buffer.Throw, true
+	if r.lot, err = buffer.Open(o); err != nil {
+		_ = r.buf.Close(context.Background())
+		return fmt.Errorf("parking lot: %w", err)
+	}
+	return nil
+}
+
+// throttle is the one controller of a scope.
+func (a *App) throttle(scope string) *deliver.Throttle {
+	if scope == "" {
+		return nil
+	}
+	t := a.throttles[scope]
+	if t == nil {
+		t = &deliver.Throttle{}
+		a.throttles[scope] = t
+	}
+	return t
+}
+
+func (r *runningOutput) start() {
+	if r.del != nil {
+		r.del.Start()
+	}
+}
+
+func (r *runningOutput) flush() {
+	if r.del != nil {
+		r.del.Flush()
+	}
+}
+
+// stop delivers what waits until ctx is done, and closes everything.
+func (r *runningOutput) stop(ctx context.Context) {
+	if r.del == nil {
+		return
+	}
+	r.buf.Seal()
+	// A file buffer keeps what an unreachable endpoint does not take; memory does not, so
+	// there every second of the grace counts.
+	r.del.Stop(ctx, r.plan.dir != "")
+	r.close()
+}
+
+// close closes the buffers and the output; the delivery has ended.
+func (r *runningOutput) close() {
+	background := context.Background()
+	r.left = r.buf.Stats().PendingEvents
+	if r.lot != nil {
+		r.left += r.lot.Stats().PendingEvents
+	}
+	if r.plan.dir == "" {
+		r.buf.DropRest(ledger.Shutdown)
+		if r.lot != nil {
+			r.lot.DropRest(ledger.Shutdown)
+		}
+	}
+	_ = r.buf.Close(background) // logged by the buffer: nobody can do more about it here
+	if r.lot != nil {
+		_ = r.lot.Close(background)
+	}
+	r.closeOutputs()
+}
+
+// where says where events are that could not be delivered.
+func (r *runningOutput) where() string {
+	if r.plan.dir == "" {
+		return "they were in memory and are lost"
+	}
+	return "they wait in " + r.plan.dir
+}
+
+func (r *runningOutput) closeOutputs() {
+	_ = r.out.Close()
+	if r.secondary != nil {
+		_ = r.secondary.Close()
+	}
+}
+
+// discard undoes newOutput before anything was started.
+func (r *runningOutput) discard() {
+	if r.del == nil {
+		return
+	}
+	if !r.taken {
+		_ = r.buf.Close(context.Background())
+		if r.lot != nil {
+			_ = r.lot.Close(context.Background())
+		}
+	}
+	r.closeOutputs()
+}
