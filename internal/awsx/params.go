@@ -79,11 +79,12 @@ func (p *Params) Check(s *fluentconf.Section, d *wconfig.Diagnostics) {
 			d.Error(at(e.key), fmt.Sprintf("%s %q is not a URL", e.key, e.url), "write https://host or http://host:port")
 		}
 	}
-	if _, err := proxyFor(p.HTTPProxy); err != nil {
-		d.Error(at("http_proxy"), err.Error(), "")
-	}
 	if !p.SSLVerifyPeer {
 		d.Warn(at("ssl_verify_peer"), "the service's certificate is not verified", "remove ssl_verify_peer false in production")
+	}
+	if _, err := proxyFor(p.HTTPProxy); err != nil {
+		d.Error(at("http_proxy"), err.Error(), "")
+		return
 	}
 	if _, err := p.load(context.Background()); err != nil {
 		d.Error(at("region"), err.Error(), "")

@@ -1,0 +1,555 @@
+package cloudwatch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"weir/internal/event"
+	"weir/internal/ledger"
+	"weir/internal/output"
+)
+
+type eventTime = event.Time
+
+const lane = "/app/g\x00s"
+
+func sendOK(t *testing.T, r output.Request) output.Result {
+	t.Helper()
+	res := r.Send(t.Context())
+	if res.Err != nil {
+		t.Fatalf("send: %v", res.Err)
+	}
+	return res
+}
+
+func texts(st *testStream) (out []string) {
+	for _, e := range st.events {
+		out = append(out, *e.Message)
+	}
+	return out
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	st := s.stream("/app/g", "s")
+	o := s.open(Params{LogFormat: "json/emf", EntityKeyAttributes: map[string]string{"Type": "Service", "Name": `we"b`}})
+	res := sendOK(t, filled(t, o, lane, "one", "", "two"))
+	if d := cmp.Diff([]output.Ended{{First: 1, Count: 1, Fate: rejected(ledger.Empty)}}, res.Ended); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"one", "two"}, texts(st)); d != "" {
+		t.Error(d)
+	}
+	if res.Bytes != len(s.bodies[0]) || res.Resent {
+		t.Errorf("result %+v", res)
+	}
+	if got := s.headers[0].Get("X-Amzn-Logs-Format"); got != "json/emf" {
+		t.Errorf("format header %q", got)
+	}
+	if got := string(s.puts[0].Entity); got != `{"keyAttributes":{"Name":"we\"b","Type":"Service"}}` {
+		t.Errorf("entity %s", got)
+	}
+	if d := cmp.Diff([]string{"PutLogEvents"}, s.take()); d != "" {
+		t.Errorf("one put and nothing else: %s", d)
+	}
+}
+
+// A request with nothing to send does not go anywhere.
+func TestSendNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	o := s.open(Params{})
+	res := sendOK(t, filled(t, o, lane, "", ""))
+	if len(res.Ended) != 1 || res.Ended[0].Count != 2 || len(s.take()) != 0 {
+		t.Errorf("result %+v", res)
+	}
+}
+
+func TestSendGzip(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	st := s.stream("/app/g", "s")
+	o := s.open(Params{Compression: "gzip"})
+	long := strings.Repeat("all the same ", 1000)
+	res := sendOK(t, filled(t, o, lane, long, "x"))
+	if d := cmp.Diff([]string{long, "x"}, texts(st)); d != "" {
+		t.Error(d)
+	}
+	if res.Bytes > 1000 || s.headers[0].Get("Content-Encoding") != "gzip" {
+		t.Errorf("%d bytes, encoding %q", res.Bytes, s.headers[0].Get("Content-Encoding"))
+	}
+	s.mu.Lock()
+	s.headers = nil
+	s.mu.Unlock()
+	sendOK(t, filled(t, o, lane, "y")) // not smaller: plain
+	if got := s.headers[0].Get("Content-Encoding"); got != "" {
+		t.Errorf("encoding %q for a body that does not shrink", got)
+	}
+}
+
+func TestSendPieces(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	st := s.stream("/app/g", "s")
+	o := s.open(Params{})
+	big := strings.Repeat("0123456789", 250_000)
+	r := filled(t, o, lane, big)
+	puts := 0
+	s.script = func(w http.ResponseWriter, _ *http.Request, _ string, _ []byte) bool {
+		if puts++; puts == 2 {
+			fail(w, 503, "ServiceUnavailableException", "later")
+			return true
+		}
+		return false
+	}
+	if res := r.Send(t.Context()); res.Err == nil || res.Err.Kind != output.Unavailable {
+		t.Fatalf("send gave %+v", res)
+	}
+	sendOK(t, r) // goes on where it stopped
+	if strings.Join(texts(st), "") != big || len(st.events) != 3 {
+		t.Errorf("%d events", len(st.events))
+	}
+}
+
+func TestRejected(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.stream("/app/g", "s")
+	s.answer = `{"nextSequenceToken":"x","rejectedLogEventsInfo":{"tooOldLogEventEndIndex":1,"tooNewLogEventStartIndex":3,"expiredLogEventEndIndex":2}}`
+	o := s.open(Params{LogRejected: true})
+	res := sendOK(t, filled(t, o, lane, "old", "expired", "", "good", "new", "newer"))
+	want := []output.Ended{
+		{First: 0, Count: 1, Fate: rejected(ledger.TooOld)}, {First: 1, Count: 1, Fate: rejected(ledger.Expired)},
+		{First: 2, Count: 1, Fate: rejected(ledger.Empty)}, {First: 4, Count: 2, Fate: rejected(ledger.TooNew)},
+	}
+	if d := cmp.Diff(want, res.Ended); d != "" {
+		t.Error(d)
+	}
+}
+
+// Every error of the reference, and what it means.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status     int
+		code, text string
+		want       output.Kind
+		hint       string
+	}{
+		{400, "ThrottlingException", "Rate exceeded", output.Throttled, ""},
+		{400, "InvalidParameterException", "Upload too large", output.Refused, ""},
+		{400, "SerializationException", "", output.Refused, ""},
+		{413, "", "", output.Refused, ""},
+		{500, "InternalFailure", "", output.Unavailable, ""},
+		{503, "ServiceUnavailableException", "", output.Unavailable, ""},
+		{502, "", "<html>", output.Unavailable, ""},
+		{404, "", "<html>not here</html>", output.Unavailable, "check endpoint"},
+		{400, "SomethingNew", "", output.Unavailable, ""},
+		{400, "UnrecognizedClientException", "", output.Credentials, "credentials come from"},
+		{400, "AccessDeniedException", "", output.Denied, "allow logs:PutLogEvents"},
+		{400, "ResourceNotFoundException", "", output.NoTarget, "auto_create_stream true"},
+		{400, "OperationAbortedException", "", output.Conflict, ""},
+	} {
+		t.Run(fmt.Sprint(c.status, c.code), func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.script = func(w http.ResponseWriter, _ *http.Request, _ string, _ []byte) bool {
+				w.Header().Set("Retry-After", "7")
+				if c.code == "" {
+					w.WriteHeader(c.status)
+					io.WriteString(w, c.text)
+					return true
+				}
+				fail(w, c.status, c.code, c.text)
+				return true
+			}
+			o := s.open(Params{})
+			res := filled(t, o, lane, "a", "b").Send(t.Context())
+			if res.Err == nil || res.Err.Kind != c.want || !strings.Contains(res.Err.Hint, c.hint) {
+				t.Fatalf("got %+v", res.Err)
+			}
+			if want := `put 2 events to group "/app/g" stream "s"`; res.Err.Op != want || res.Err.After != 7*time.Second || res.Ended != nil {
+				t.Errorf("op %q, after %v, ended %v", res.Err.Op, res.Err.After, res.Ended)
+			}
+		})
+	}
+}
+
+// A status of 200 that does not come from the service is no delivery.
+func TestForeignSuccess(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.script = func(w http.ResponseWriter, _ *http.Request, _ string, _ []byte) bool {
+		io.WriteString(w, "<html>please log in</html>")
+		return true
+	}
+	if res := filled(t, s.open(Params{}), lane, "a").Send(t.Context()); res.Err == nil || res.Err.Kind != output.Unavailable {
+		t.Fatalf("got %+v", res)
+	}
+}
+
+func TestMissingTarget(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	o := s.open(Params{DropMissingTarget: true})
+	res := filled(t, o, lane, "a").Send(t.Context())
+	if res.Err == nil || res.Err.Kind != output.Drop || res.Err.Fate != (ledger.Fate{Class: ledger.Dropped, Reason: ledger.NoTarget}) {
+		t.Fatalf("got %+v", res.Err)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	days := 14
+	o := s.open(Params{AutoCreate: true, KMSKeyID: "key", GroupClass: "INFREQUENT_ACCESS", RetentionDays: &days, Tags: map[string]string{"team": "a", "stage": "b"}})
+	sendOK(t, filled(t, o, lane, "a"))
+	o.retention.close() // waits for the goroutine, which may be in its call
+	got := s.take()
+	want := []string{"PutLogEvents", "CreateLogStream", "CreateLogGroup", "CreateLogStream", "PutLogEvents"}
+	if d := cmp.Diff(want, slices.DeleteFunc(got, func(s string) bool { return s == "PutRetentionPolicy" })); d != "" {
+		t.Error(d)
+	}
+	settings := map[string]any{"kmsKeyId": "key", "logGroupClass": "INFREQUENT_ACCESS", "tags": map[string]any{"team": "a", "stage": "b"}}
+	if d := cmp.Diff(settings, s.groups["/app/g"].settings); d != "" {
+		t.Error(d)
+	}
+	// Only the stream is missing: only it is made.
+	sendOK(t, filled(t, o, "/app/g\x00other", "a"))
+	if d := cmp.Diff([]string{"PutLogEvents", "CreateLogStream", "PutLogEvents"}, s.take()); d != "" {
+		t.Error(d)
+	}
+	if st := o.Stats(); st.StreamsCreated != 2 || st.GroupsCreated != 1 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// A group that was deleted while weir runs is made again.
+func TestDeletedWhileRunning(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	o := s.open(Params{AutoCreate: true})
+	sendOK(t, filled(t, o, lane, "a"))
+	s.mu.Lock()
+	delete(s.groups, "/app/g")
+	s.mu.Unlock()
+	sendOK(t, filled(t, o, lane, "b"))
+	if d := cmp.Diff([]string{"b"}, texts(s.groups["/app/g"].streams["s"])); d != "" {
+		t.Error(d)
+	}
+}
+
+// Many requests that miss one group create it once.
+func TestCreateOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	o := s.open(Params{AutoCreate: true})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		r := filled(t, o, fmt.Sprintf("/app/g\x00s%d", i%2), "a")
+		wg.Go(func() {
+			if res := r.Send(t.Context()); res.Err != nil {
+				t.Error(res.Err)
+			}
+		})
+	}
+	wg.Wait()
+	if o.Stats().GroupsCreated != 1 || len(s.puts) != 8 {
+		t.Errorf("%+v, %d puts", o.Stats(), len(s.puts))
+	}
+}
+
+func TestCreateFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		op, code string
+		want     output.Kind
+		hint     string
+	}{
+		{"CreateLogStream", "AccessDeniedException", output.Denied, "logs:CreateLogStream"},
+		{"CreateLogGroup", "AccessDeniedException", output.Denied, "logs:CreateLogGroup"},
+		{"CreateLogGroup", "LimitExceededException", output.Denied, "quota"},
+		{"CreateLogGroup", "OperationAbortedException", output.Conflict, ""},
+		{"CreateLogStream", "ThrottlingException", output.Conflict, ""}, // must not slow down the puts of others
+		{"CreateLogStream", "ServiceUnavailableException", output.Unavailable, ""},
+	} {
+		t.Run(c.op+c.code, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.script = func(w http.ResponseWriter, _ *http.Request, op string, _ []byte) bool {
+				if op == c.op {
+					fail(w, 400, c.code, "no")
+				}
+				return op == c.op
+			}
+			res := filled(t, s.open(Params{AutoCreate: true}), lane, "a").Send(t.Context())
+			if res.Err == nil || res.Err.Kind != c.want || !strings.Contains(res.Err.Hint, c.hint) {
+				t.Errorf("got %+v", res.Err)
+			}
+		})
+	}
+}
+
+// A stream that is made but not visible yet is flow control, not a loop.
+func TestCreatedButNotThere(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.script = func(w http.ResponseWriter, _ *http.Request, op string, _ []byte) bool {
+		if op == "PutLogEvents" {
+			fail(w, 400, "ResourceNotFoundException", "The specified log stream does not exist.")
+		}
+		return op == "PutLogEvents"
+	}
+	res := filled(t, s.open(Params{AutoCreate: true}), lane, "a").Send(t.Context())
+	if res.Err == nil || res.Err.Kind != output.Conflict || res.Err.After == 0 {
+		t.Errorf("got %+v", res.Err)
+	}
+}
+
+func TestGroupSettingsFromRecord(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	p := Params{AutoCreate: true, TagsKey: "$.meta.tags", RemoveTagsKey: true, RetentionKey: "days", RemoveRetentionKey: true, MessageKeys: []string{}}
+	o := s.open(p)
+	record := event.AppendMapHeader(nil, 3)
+	record = event.AppendStr(event.AppendStr(record, "m"), "x")
+	record = event.AppendStr(event.AppendStr(record, "days"), "30")
+	record = event.AppendMapHeader(event.AppendStr(record, "meta"), 1)
+	record = event.AppendMapHeader(event.AppendStr(record, "tags"), 2)
+	record = event.AppendStr(event.AppendStr(record, "team"), "a")
+	record = event.AppendInt(event.AppendStr(record, "n"), 5)
+	r := o.Request()
+	r.Reset(lane)
+	r.Add(event.AppendEntry(nil, event.Unix(1_796_000_000, 0), record), 1)
+	sendOK(t, r)
+	deadline := time.After(10 * time.Second)
+	for done := false; !done; {
+		s.mu.Lock()
+		done = s.groups["/app/g"].days == 30
+		s.mu.Unlock()
+		select {
+		case <-deadline:
+			t.Fatal("no retention was set")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if d := cmp.Diff(map[string]any{"tags": map[string]any{"team": "a", "n": "5"}}, s.groups["/app/g"].settings); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{`{"m":"x","meta":{}}`}, texts(s.groups["/app/g"].streams["s"])); d != "" {
+		t.Error(d)
+	}
+}
+
+// Tags with placeholders are expanded for each group.
+func TestTagTemplates(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	o := s.open(Params{AutoCreate: true, TagAsGroup: true, Tags: map[string]string{"from_${tag[0]}": "${tag} ${m}"}})
+	for _, tag := range []string{"a.x", "b.y"} {
+		sp := o.Splitter()
+		raw := encodeEntries([]entry{{event.Unix(1_796_000_000, 0), "msg"}})
+		sp.Split(event.Batch{Tag: tag, Entries: raw, Count: 1}, func(lane []byte, run output.Run) {
+			r := o.Request()
+			r.Reset(string(lane))
+			r.Add(raw, 1)
+			sendOK(t, r)
+		})
+	}
+	for group, want := range map[string]map[string]any{"a.x": {"from_a": "a.x msg"}, "b.y": {"from_b": "b.y msg"}} {
+		if d := cmp.Diff(map[string]any{"tags": want}, s.groups[group].settings); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func TestThrottleLimit(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.stream("/app/g", "s")
+	throttle := true
+	s.script = func(w http.ResponseWriter, _ *http.Request, _ string, _ []byte) bool {
+		if throttle {
+			fail(w, 400, "ThrottlingException", "Rate exceeded")
+		}
+		return throttle
+	}
+	kinds := func(p Params, n int) (out []output.Kind) {
+		o := s.open(p)
+		for range n { // delivery builds each attempt anew
+			out = append(out, filled(t, o, lane, "a").Send(t.Context()).Err.Kind)
+		}
+		return out
+	}
+	limit := func(n int) Params { return Params{RetryLimit: &n} }
+	th, dr := output.Throttled, output.Drop
+	if d := cmp.Diff([]output.Kind{th, th, dr, th, th, dr}, kinds(limit(1), 6)); d != "" {
+		t.Errorf("limit 1: %s", d)
+	}
+	if d := cmp.Diff([]output.Kind{dr, dr}, kinds(limit(0), 2)); d != "" {
+		t.Errorf("limit 0: %s", d)
+	}
+	off := limit(0)
+	off.DisableRetryLimit = true
+	if d := cmp.Diff([]output.Kind{th, th, th}, kinds(off, 3)); d != "" {
+		t.Errorf("limit disabled: %s", d)
+	}
+	if d := cmp.Diff([]output.Kind{th, th, th}, kinds(Params{}, 3)); d != "" {
+		t.Errorf("no limit: %s", d)
+	}
+	wait := 2 * time.Second
+	o := s.open(Params{RetryWait: &wait})
+	for i, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
+		after := filled(t, o, lane, "a").Send(t.Context()).Err.After
+		if want *= time.Second; after < want*7/8 || after > want*9/8 {
+			t.Errorf("wait %d is %v, want about %v", i, after, want)
+		}
+	}
+	s.mu.Lock()
+	throttle = false
+	s.mu.Unlock()
+	sendOK(t, filled(t, o, lane, "a"))
+	if n := o.throttled.on.Load(); n != 0 {
+		t.Errorf("%d lanes are still counted after a success", n)
+	}
+}
+
+// The answer is lost after the service accepted the request: the result says that a repeat
+// is possible.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.stream("/app/g", "s")
+	o := s.open(Params{})
+	s.script = func(w http.ResponseWriter, _ *http.Request, _ string, _ []byte) bool {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			c.Close()
+		}
+		return true
+	}
+	r := filled(t, o, lane, "a")
+	res := r.Send(t.Context())
+	if res.Err == nil || res.Err.Kind != output.Unavailable || !res.Resent {
+		t.Fatalf("got %+v", res)
+	}
+	s.mu.Lock()
+	s.script = nil
+	s.mu.Unlock()
+	if res := sendOK(t, r); !res.Resent {
+		t.Error("the second attempt does not say that it may be a repeat")
+	}
+}
+
+// A request on a connection that the service has closed is repeated at once.
+func TestStaleConnection(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.stream("/app/g", "s")
+	o := s.open(Params{})
+	sendOK(t, filled(t, o, lane, "a"))
+	closed := 0
+	s.script = func(w http.ResponseWriter, _ *http.Request, _ string, _ []byte) bool {
+		if closed++; closed > 1 {
+			return false
+		}
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			c.Close()
+		}
+		return true
+	}
+	sendOK(t, filled(t, o, lane, "b"))
+	if d := cmp.Diff([]string{"PutLogEvents", "PutLogEvents", "PutLogEvents"}, s.take()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestNoEndpoint(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close() // nobody listens there now
+	o := s.open(Params{}, func(o *Options) { o.Params.Endpoint = "http://" + l.Addr().String() })
+	res := filled(t, o, lane, "a").Send(t.Context())
+	if res.Err == nil || res.Err.Kind != output.Unavailable || res.Resent || !strings.Contains(res.Err.Hint, "nothing listens") {
+		t.Errorf("got %+v", res)
+	}
+	o = s.open(Params{}, func(o *Options) { o.Params.RequestDeadline = 50 * time.Millisecond })
+	s.script = func(_ http.ResponseWriter, r *http.Request, _ string, _ []byte) bool {
+		<-r.Context().Done() // hang until the client gives up
+		return true
+	}
+	if res = filled(t, o, lane, "a").Send(t.Context()); res.Err == nil || res.Err.Kind != output.Unavailable || !res.Resent {
+		t.Errorf("got %+v", res)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if res = filled(t, o, lane, "a").Send(ctx); res.Err == nil || res.Err.Kind != output.Unavailable {
+		t.Errorf("got %+v", res)
+	}
+}
+
+// The clock is wrong by an hour: the request is signed again by the service's clock, and
+// from then on at the first attempt.
+func TestClockSkew(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.stream("/app/g", "s")
+	o := s.open(Params{}, func(o *Options) { o.Now = func() time.Time { return time.Now().Add(-time.Hour) } })
+	sendOK(t, filled(t, o, lane, "a"))
+	sendOK(t, filled(t, o, lane, "b"))
+	if n := len(s.take()); n != 3 {
+		t.Errorf("%d requests instead of 3", n)
+	}
+	if skew := o.Stats().Skew.Round(time.Minute); skew != time.Hour {
+		t.Errorf("skew %v", skew)
+	}
+}
+
+// What is wrong with a signature other than the clock is not tried again and again.
+func TestWrongSecret(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	o := s.open(Params{})
+	s.mu.Lock()
+	s.secret = "another"
+	s.mu.Unlock()
+	res := filled(t, o, lane, "a").Send(t.Context())
+	if res.Err == nil || res.Err.Kind != output.Credentials || len(s.take()) != 1 {
+		t.Errorf("got %+v", res.Err)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.stream("/app/g", "s")
+	o := s.open(Params{})
+	sendOK(t, filled(t, o, lane, "a"))
+	if got := testutil.ToFloat64(o.Metrics().puts[0]); got != 1 {
+		t.Errorf("%v accepted puts", got)
+	}
+	if problems, err := testutil.CollectAndLint(o.Metrics()); err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+	if want := len(output.Kinds()) + 1 + 2 + 5; testutil.CollectAndCount(o.Metrics()) != want {
+		t.Errorf("%d metrics, want %d", testutil.CollectAndCount(o.Metrics()), want)
+	}
+}
+
