@@ -109,6 +109,8 @@ func (c *conn) report(err error) {
 	case c.refused != nil:
 		c.in.notices.warn(kindRefused, "forward: events were refused, connection closed so that the sender keeps its data",
 			slog.String("peer", c.peer), slog.Any("reason", c.refused))
+	case errors.Is(err, errMemory):
+		c.in.notices.warn(kindSize, "forward: connection closed so that the sender tries again later", slog.String("peer", c.peer), slog.Any("reason", err))
 	case err != nil && !isQuiet(err):
 		c.in.log.Debug("forward: connection ended", slog.String("peer", c.peer), slog.Any("reason", err))
 	}

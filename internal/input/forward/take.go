@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"weir/internal/event"
@@ -74,7 +75,11 @@ func (c *conn) take(work context.Context, m *message) error {
 // holds them and goes back when they have been emitted.
 func (c *conn) unpack(m *message, b *event.Batch) (home *block, err error) {
 	if m.codec != plain {
-		if b.Entries, home, err = c.in.inflate.inflate(m.codec, m.entries); err != nil {
+		b.Entries, home, err = c.in.inflate.inflate(m.codec, m.entries)
+		if errors.Is(err, errMemory) {
+			return nil, err
+		}
+		if err != nil {
 			return nil, c.malformed(0, "cannot decompress a message", err)
 		}
 	}

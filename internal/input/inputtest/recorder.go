@@ -47,7 +47,7 @@ func (r *Recorder) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 		r.tb.Errorf("Emit was called after Run returned: %q", b.Tag)
 	}
 	r.inside++
-	hold, refuse, store := r.hold, r.refuse, r.store
+	hold := r.hold
 	r.wake()
 	r.mu.Unlock()
 	defer func() {
@@ -66,6 +66,9 @@ func (r *Recorder) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 	if r.sum(b) != before {
 		r.tb.Errorf("the batch %q changed during Emit", b.Tag)
 	}
+	r.mu.Lock()
+	refuse, store := r.refuse, r.store
+	r.mu.Unlock()
 	if refuse != nil {
 		if err := refuse(b); err != nil {
 			return input.Receipt{}, err
