@@ -1,0 +1,207 @@
+// Package formatter turns records into the text (or bytes) that outputs write: Fluentd's
+// <format> and <inject> sections. Formatters are pure and may be used from any goroutine.
+package formatter
+
+import (
+	"fmt"
+	"time"
+
+	"weir/internal/config"
+	"weir/internal/event"
+	"weir/internal/fluentconf"
+)
+
+// Formatter writes one event.
+type Formatter interface {
+	// Append appends the event to dst, with the line end that belongs to it. record is one
+	// msgpack map that has passed event.Check; it must not lie in the spare capacity of
+	// dst. Append allocates only when dst has to grow.
+	Append(dst []byte, tag string, t event.Time, record []byte) []byte
+}
+
+// Env is what a formatter takes from its surroundings when it is built.
+type Env struct {
+	Hostname string         // for <inject>
+	WorkerID int            // for <inject>
+	Location *time.Location // the local zone; nil is UTC
+}
+
+// New builds the formatter of an output. format and inject are its sections, nil if it has
+// none; fallback is the @type when format has none. Without an inject section the flat
+// parameters of parent (include_time_key and its like) take its place, as in Fluentd;
+// parent may be nil. usesTag says whether what is written depends on the tag. Mistakes are
+// noted in d; f is then nil.
+func New(parent, format, inject *fluentconf.Section, fallback string, env Env, d *config.Diagnostics) (f Formatter, usesTag bool) {
+	before := len(d.Errors)
+	f, usesTag = build(format, fallback, env, d)
+	if inject == nil {
+		inject = flatInject(parent, d)
+	}
+	if inject != nil {
+		var p InjectParams
+		config.Decode(inject, &p, d)
+		if in := NewInject(p, inject.Pos, env, d); in != nil {
+			usesTag = usesTag || p.TagKey != ""
+			f = &injecting{in, f}
+		}
+	}
+	if len(d.Errors) > before {
+		return nil, false
+	}
+	return f, usesTag
+}
+
+// builder builds one formatter; mistakes go to d.
+type builder struct {
+	s   *fluentconf.Section // nil: all defaults
+	pos fluentconf.Pos
+	env Env
+	d   *config.Diagnostics
+}
+
+func build(s *fluentconf.Section, fallback string, env Env, d *config.Diagnostics) (f Formatter, usesTag bool) {
+	b := builder{s: s, env: env, d: d}
+	typ := fallback
+	if s != nil {
+		b.pos = s.Pos
+		for _, key := range []string{"@type", "type"} {
+			if p := s.Get(key); p != nil {
+				typ, b.pos = p.Value.Text, p.Value.Pos
+				break
+			}
+		}
+	}
+	switch typ {
+	case "json":
+		return b.json(), false
+	case "single_value":
+		return b.singleValue(), false
+	case "ltsv":
+		return b.ltsv(), false
+	case "csv":
+		return b.csv(), false
+	case "tsv":
+		return b.tsv(), false
+	case "msgpack":
+		return b.msgpack(), false
+	case "hash":
+		return b.hash(), false
+	case "out_file":
+		f, usesTag := b.outFile()
+		return f, usesTag
+	case "stdout":
+		return b.stdout(), true
+	}
+	d.Error(b.pos, fmt.Sprintf("weir has no formatter of type %q", typ), "formatters are json, single_value, ltsv, csv, tsv, msgpack, out_file, stdout and hash")
+	return nil, false
+}
+
+// NewlineParams say what ends a line.
+type NewlineParams struct {
+	AddNewline bool   `conf:"add_newline" default:"true" doc:"end the event with a line end"`
+	Newline    string `conf:"newline" enum:"lf|crlf" default:"lf" doc:"which line end"`
+}
+
+func (p NewlineParams) text() string {
+	switch {
+	case !p.AddNewline:
+		return ""
+	case p.Newline == "crlf":
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// JSONParams are the parameters of @type json.
+type JSONParams struct {
+	config.Plugin
+	NewlineParams
+	Parser string `conf:"json_parser" enum:"oj|yajl|json" default:"oj" doc:"whose JSON text is written"`
+}
+
+type jsonFormatter struct {
+	style event.JSONStyle
+	end   string
+}
+
+func (b *builder) json() Formatter {
+	var p JSONParams
+	config.Decode(b.s, &p, b.d)
+	style := event.Oj
+	if p.Parser != "oj" {
+		style = event.Yajl // Fluentd, too, knows only these two here
+	}
+	return &jsonFormatter{style, p.text()}
+}
+
+func (f *jsonFormatter) Append(dst []byte, _ string, _ event.Time, record []byte) []byte {
+	return append(event.AppendJSON(dst, record, f.style), f.end...)
+}
+
+// SingleValueParams are the parameters of @type single_value.
+type SingleValueParams struct {
+	config.Plugin
+	NewlineParams
+	Key string `conf:"message_key" default:"message" doc:"field that is written"`
+}
+
+type singleValue struct {
+	path event.Path
+	end  string
+}
+
+func (b *builder) singleValue() Formatter {
+	var p SingleValueParams
+	config.Decode(b.s, &p, b.d)
+	return &singleValue{b.path("message_key", p.Key), p.text()}
+}
+
+func (f *singleValue) Append(dst []byte, _ string, _ event.Time, record []byte) []byte {
+	if v, ok := f.path.Find(record); ok {
+		dst = event.AppendText(dst, v)
+	}
+	return append(dst, f.end...)
+}
+
+// path compiles a record accessor.
+func (b *builder) path(param, text string) event.Path {
+	p, err := event.ParsePath(text)
+	if err != nil {
+		b.d.Error(b.pos, fmt.Sprintf("%s: %v", param, err), "")
+	}
+	return p
+}
+
+// MsgpackParams are the parameters of @type msgpack.
+type MsgpackParams struct {
+	config.Plugin
+}
+
+type msgpackFormatter struct{}
+
+func (b *builder) msgpack() Formatter {
+	config.Decode(b.s, &MsgpackParams{}, b.d)
+	return msgpackFormatter{}
+}
+
+func (msgpackFormatter) Append(dst []byte, _ string, _ event.Time, record []byte) []byte {
+	return append(dst, record...)
+}
+
+// HashParams are the parameters of @type hash.
+type HashParams struct {
+	config.Plugin
+	NewlineParams
+}
+
+type hashFormatter struct{ end string }
+
+func (b *builder) hash() Formatter {
+	var p HashParams
+	config.Decode(b.s, &p, b.d)
+	return &hashFormatter{p.text()}
+}
+
+func (f *hashFormatter) Append(dst []byte, _ string, _ event.Time, record []byte) []byte {
+	return append(event.AppendText(dst, record), f.end...)
+}

@@ -1,0 +1,139 @@
+package parser
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"weir/internal/config"
+	"weir/internal/event"
+	"weir/internal/fluentconf"
+)
+
+func section(tb testing.TB, text string) *fluentconf.Section {
+	tb.Helper()
+	root, errs, _ := fluentconf.Parse(fluentconf.Source{
+		Name:     "test.conf",
+		ReadFile: func(string) ([]byte, error) { return []byte("<parse>\n" + text + "\n</parse>\n"), nil },
+	})
+	if len(errs) > 0 {
+		tb.Fatal(errs[0])
+	}
+	return root.Sections[0]
+}
+
+func build(tb testing.TB, text string) Parser {
+	tb.Helper()
+	d := &config.Diagnostics{}
+	p := New(section(tb, text), "none", d)
+	if p == nil || len(d.Errors)+len(d.Warnings) > 0 {
+		tb.Fatalf("%s: %v %v", text, d.Errors, d.Warnings)
+	}
+	return p
+}
+
+func TestParse(t *testing.T) {
+	const noTime = event.Time(-1)
+	for _, c := range []struct {
+		conf, line, want string // want "" is an error
+		time             event.Time
+	}{
+		{"", "a \"line\" \xff", "{\"message\":\"a \\\"line\\\" \uFFFD\"}", noTime},
+		{"", "", `{"message":""}`, noTime},
+		{"@type none\nmessage_key log", "x", `{"log":"x"}`, noTime},
+		{"@type json", ` {"b":1,"a":{"c":[1.5,null]}} `, `{"b":1,"a":{"c":[1.5,null]}}`, noTime},
+		{"@type json", `{"time":1700000000,"a":1}`, `{"a":1}`, event.Unix(1700000000, 0)},
+		{"@type json", `{"a":1,"time":1700000000.123456}`, `{"a":1}`, event.Unix(1700000000, 123456000)},
+		{"@type json", `{"time":"1700000000.123456789999","a":1}`, `{"a":1}`, event.Unix(1700000000, 123456789)},
+		{"@type json", `{"time":"1700000000"}`, `{}`, event.Unix(1700000000, 0)},
+		{"@type json", `{"time":null,"a":1}`, `{"time":null,"a":1}`, noTime},
+		{"@type json\ntime_type unixtime", `{"time":1700000000.9}`, `{}`, event.Unix(1700000000, 0)},
+		{"@type json\nkeep_time_key true\ntime_key t", `{"t":5.5,"time":1}`, `{"t":5.5,"time":1}`, event.Unix(5, 5e8)},
+		{"@type json", `{"time":"2023-11-14"}`, "", 0},
+		{"@type json", `{"time":"1."}`, `{}`, event.Unix(1, 0)},
+		{"@type json", `{"time":"1.5x"}`, "", 0},
+		{"@type json", `{"time":"1.123456789x"}`, "", 0},
+		{"@type json", `{"time":""}`, "", 0},
+		{"@type json", `{"time":true}`, "", 0},
+		{"@type json", `{"time":-1}`, "", 0},
+		{"@type json", `{"time":-1.5}`, "", 0},
+		{"@type json", `{"time":1e300}`, "", 0},
+		{"@type json", `{"time":4294967296}`, "", 0},
+		{"@type json", `{"time":99999999999999999999}`, "", 0},
+		{"@type json", `[1]`, "", 0},
+		{"@type json", `"text"`, "", 0},
+		{"@type json", `plain text`, "", 0},
+		{"@type json", ``, "", 0},
+		{"@type json", `{"a":1`, "", 0},
+		{"@type json", `{"a":1} x`, "", 0},
+		{"@type json", `{"a":1}{"a":2}`, "", 0},
+		{"@type json", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "", 0},
+	} {
+		out, at, hasTime, err := build(t, c.conf).Parse([]byte("before"), []byte(c.line))
+		if c.want == "" {
+			if !errors.Is(err, ErrParse) || string(out) != "before" || hasTime {
+				t.Errorf("%s: %q: %q, %v", c.conf, c.line, out, err)
+			}
+			continue
+		}
+		if err != nil || hasTime != (c.time != noTime) || hasTime && at != c.time {
+			t.Errorf("%s: %q: time %d, %v, %v", c.conf, c.line, at, hasTime, err)
+			continue
+		}
+		if end, err := event.Skip(out[6:], 0); err != nil || end != len(out)-6 {
+			t.Errorf("%s: %q: not one value: %v", c.conf, c.line, err)
+		}
+		if got := string(event.AppendJSON(nil, out[6:], event.Yajl)); got != c.want || !bytes.HasPrefix(out, []byte("before")) {
+			t.Errorf("%s: %q: got %s, want %s", c.conf, c.line, got, c.want)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	d := &config.Diagnostics{}
+	if New(nil, "json", d) == nil || len(d.Errors)+len(d.Warnings) > 0 {
+		t.Errorf("nil section: %v", d.Errors)
+	}
+	for conf, want := range map[string]string{
+		"@type apache2":                      `"apache2"`,
+		"@type json\ntime_format %Y":         "not supported yet",
+		"@type json\ntime_type string":       "not supported yet",
+		"@type json\ntime_type nonsense":     "time_type",
+		"@type json\nkeep_time_key nonsense": "keep_time_key",
+	} {
+		d := &config.Diagnostics{}
+		if p := New(section(t, conf), "none", d); p != nil || len(d.Errors) != 1 || !strings.Contains(d.Errors[0].Error(), want) || d.Errors[0].Pos.Line == 0 {
+			t.Errorf("%s: %v, %v", conf, p, d.Errors)
+		}
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	dst := make([]byte, 0, 1024)
+	for _, conf := range []string{"@type none", "@type json"} {
+		p := build(t, conf)
+		line := []byte(`{"time":1700000000.25,"log":"a\nb","k":{"x":[1,2,3]}}`)
+		if n := testing.AllocsPerRun(100, func() { p.Parse(dst, line) }); n != 0 {
+			t.Errorf("%s: %v allocations", conf, n)
+		}
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add([]byte(`{"time":1700000000.25,"a":1}`))
+	f.Add([]byte(`{"time":"1.5","time":"2.5"}`))
+	f.Add([]byte(`[{"time":1}]`))
+	p := build(f, "@type json")
+	f.Fuzz(func(t *testing.T, line []byte) {
+		out, at, hasTime, err := p.Parse(nil, line)
+		if err != nil {
+			return
+		}
+		entry := event.AppendEntry(nil, at, out)
+		count, first, _, _, err := event.Check(entry)
+		if count != 1 || err != nil || hasTime && first != at {
+			t.Fatalf("%q: %d entries at %d, want %d: %v", line, count, first, at, err)
+		}
+	})
+}
