@@ -55,7 +55,8 @@
       history.replaceState(null, "", url);
       if (follow.checked) window.scrollTo(0, document.body.scrollHeight);
     });
-    if (follow.checked) window.scrollTo(0, document.body.scrollHeight);
+    // The newest events are at the end, and the end is what one comes for.
+    if (!events.hasAttribute("data-paged") && !location.hash) window.scrollTo(0, document.body.scrollHeight);
     setTimeout(loop, 1000);
   }
 
