@@ -43,7 +43,10 @@ type Output struct {
 	session *awsx.Session
 	tokens  *Tokens
 	host    string // of the endpoint
-	lenient bool   // it is Amazon's: sequence tokens mean nothing
+
+	tokenHost *tokenHost
+
+	lenient bool // it is Amazon's: sequence tokens mean nothing
 	flight  flight
 
 	group, stream namer
@@ -96,6 +99,7 @@ func New(ctx context.Context, opt Options) (*Output, error) {
 	if o.tokens == nil {
 		o.tokens = NewTokens()
 	}
+	o.tokenHost = o.tokens.host(o.host)
 	if p.RetentionDays != nil {
 		o.days = *p.RetentionDays
 	}

@@ -81,12 +81,18 @@ func (r *request) reasons() []ledger.Reason {
 // leaves every wait to delivery.
 func (r *request) put(ctx context.Context, to int) *output.Error {
 	o := r.o
-	lane, err := r.turn(ctx)
+	lane, probing, err := r.turn(ctx)
 	if err != nil {
 		return r.fail(output.Unavailable, err)
 	}
+	answered := false
 	if lane != nil {
-		defer o.tokens.release(lane)
+		defer func() {
+			o.tokens.release(lane)
+			if probing {
+				o.tokenHost.probedBy(answered)
+			}
+		}()
 	}
 	created := false
 	for conflicts := 0; ; {
@@ -104,6 +110,7 @@ func (r *request) put(ctx context.Context, to int) *output.Error {
 			return failed(r.what(to), "PutLogEvents", err)
 		}
 		if a.status/100 == 2 {
+			answered = true
 			return r.accepted(a, to, lane)
 		}
 		var again bool
@@ -116,6 +123,7 @@ func (r *request) put(ctx context.Context, to int) *output.Error {
 			again, failure = r.missing(ctx, a, to, created)
 			created = true
 		case "InvalidSequenceTokenException", "DataAlreadyAcceptedException":
+			answered = true
 			var done bool
 			if done, again, failure = r.conflict(a, to, lane, &conflicts); done {
 				return nil
@@ -138,26 +146,32 @@ func (r *request) fail(k output.Kind, err error) *output.Error {
 }
 
 // turn takes the stream's place in the memory of sequence tokens; nil where tokens mean
-// nothing.
-func (r *request) turn(ctx context.Context) (*tokenLane, error) {
+// nothing. probing says that this request finds out whether they do.
+func (r *request) turn(ctx context.Context) (lane *tokenLane, probing bool, err error) {
 	o := r.o
-	if o.lenient && !o.tokens.enforced(o.host) {
-		return nil, nil
+	if o.lenient && !o.tokenHost.enforced.Load() {
+		return nil, false, nil
 	}
 	if r.tokenKey == "" {
 		r.tokenKey = o.host + "\x00" + o.session.Region() + "\x00" + o.session.Account() + "\x00" + r.group + "\x00" + r.stream
 	}
-	lane, err := o.tokens.acquire(ctx, r.tokenKey)
-	if err != nil {
-		return nil, fmt.Errorf("wait for another request to the stream: %w", err)
+	if lane, err = o.tokens.acquire(ctx, r.tokenKey); err != nil {
+		return nil, false, fmt.Errorf("wait for another request to the stream: %w", err)
 	}
-	if !lane.known && o.tokens.enforced(o.host) {
-		// The endpoint enforces tokens, and we have none: asking costs less than a conflict.
+	if lane.known {
+		return lane, false, nil
+	}
+	if probing, err = o.tokenHost.probe(ctx); err != nil {
+		o.tokens.release(lane)
+		return nil, false, fmt.Errorf("wait for the first answer of the endpoint: %w", err)
+	}
+	if o.tokenHost.enforced.Load() {
+		// We have no token: asking for it costs less than a conflict.
 		if token, ok := o.uploadToken(ctx, r.group, r.stream); ok {
 			lane.token, lane.known = token, true
 		}
 	}
-	return lane, nil
+	return lane, probing, nil
 }
 
 // encode makes the message for the items up to to, or returns the last one if it is the same.
@@ -246,7 +260,7 @@ const maxConflicts = 3
 func (r *request) conflict(a *reply, to int, lane *tokenLane, conflicts *int) (done, again bool, err *output.Error) {
 	o := r.o
 	o.stats.conflicts.Add(1)
-	if o.tokens.enforce(o.host) {
+	if o.tokenHost.enforced.CompareAndSwap(false, true) {
 		o.log.Info("the endpoint enforces sequence tokens: requests for one stream follow each other", "endpoint", o.host)
 	}
 	token := expectedToken(a)

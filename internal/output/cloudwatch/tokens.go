@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // Tokens is the memory of sequence tokens, for endpoints that still enforce them. It is
@@ -15,11 +16,18 @@ import (
 // wrong. For any other host (LocalStack, older emulators) the requests for one stream
 // follow each other and each carries the token from the last answer.
 type Tokens struct {
-	mu     sync.Mutex // guards what follows
-	max    int
-	lanes  map[string]*list.Element
-	order  *list.List // of *tokenLane, the most recently used first
-	strict map[string]bool
+	mu    sync.Mutex // guards what follows
+	max   int
+	lanes map[string]*list.Element
+	order *list.List // of *tokenLane, the most recently used first
+	hosts map[string]*tokenHost
+}
+
+// tokenHost is what is known about an endpoint.
+type tokenHost struct {
+	enforced atomic.Bool   // it has answered that a token is wrong
+	probed   atomic.Bool   // it has answered a put, one way or the other
+	turn     chan struct{} // holds one value while nobody finds that out
 }
 
 // maxTokens bounds the streams whose token is remembered. One that was forgotten costs a
@@ -28,7 +36,47 @@ const maxTokens = 1 << 14
 
 // NewTokens makes an empty memory.
 func NewTokens() *Tokens {
-	return &Tokens{max: maxTokens, lanes: map[string]*list.Element{}, order: list.New(), strict: map[string]bool{}}
+	return &Tokens{max: maxTokens, lanes: map[string]*list.Element{}, order: list.New(), hosts: map[string]*tokenHost{}}
+}
+
+func (t *Tokens) host(name string) *tokenHost {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.hosts[name]
+	if h == nil {
+		h = &tokenHost{turn: make(chan struct{}, 1)}
+		h.turn <- struct{}{}
+		t.hosts[name] = h
+	}
+	return h
+}
+
+// probe lets one request after the other find out whether the endpoint enforces tokens,
+// until it is known: so that a process that comes back to a hundred streams meets one
+// conflict and not one for each worker. It reports whether the caller is to find out, and
+// then to call probedBy.
+func (h *tokenHost) probe(ctx context.Context) (bool, error) {
+	if h.probed.Load() {
+		return false, nil
+	}
+	select {
+	case <-h.turn:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if h.probed.Load() {
+		h.turn <- struct{}{}
+		return false, nil
+	}
+	return true, nil
+}
+
+// probedBy ends a probe.
+func (h *tokenHost) probedBy(answered bool) {
+	if answered {
+		h.probed.Store(true)
+	}
+	h.turn <- struct{}{}
 }
 
 // tokenLane is the place of one stream.
@@ -38,21 +86,6 @@ type tokenLane struct {
 	turn  chan struct{} // holds one value while nobody holds the lane
 	token string        // guarded by turn
 	known bool          // token is what the service expects; guarded by turn
-}
-
-// enforce notes that a host enforces tokens. It reports whether that is news.
-func (t *Tokens) enforce(host string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	news := !t.strict[host]
-	t.strict[host] = true
-	return news
-}
-
-func (t *Tokens) enforced(host string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.strict[host]
 }
 
 // acquire waits until no other request for the stream is on its way and returns its place.
