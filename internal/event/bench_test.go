@@ -57,6 +57,39 @@ func BenchmarkJSONEscapedKubernetes(b *testing.B) {
 	b.SetBytes(int64(n))
 }
 
+// BenchmarkJSONEscapedBatch encodes 1000 records of different lengths, each in its place in
+// a batch: the processor cannot learn one record by heart.
+func BenchmarkJSONEscapedBatch(b *testing.B) {
+	var batch []byte
+	for i := range 1000 {
+		json := strings.Replace(kubernetesRecord, "id=8f14e45f", "id="+strings.Repeat("f", i*7919%37), 1)
+		json = strings.Replace(json, "7d9c5b6f4-x2x9v", strings.Repeat("x", 1+i*104729%19), 1)
+		json = strings.Replace(json, "took=12ms", strings.Repeat(`\"q\"`, i*31%3), 1)
+		record, _, err := AppendFromJSON(nil, []byte(json))
+		if err != nil {
+			b.Fatal(err)
+		}
+		batch = AppendEntry(batch, Unix(1e9, int64(i)), record)
+	}
+	dst := make([]byte, 0, 1<<20)
+	o := &JSONOptions{DropEmpty: true}
+	total := 0
+	for i := 0; i < b.N; {
+		dst = dst[:0]
+		for rest := batch; len(rest) > 0 && i < b.N; i++ {
+			e, n, err := Next(rest)
+			if err != nil {
+				b.Fatal(err)
+			}
+			rest = rest[n:]
+			var size int
+			dst, size = AppendJSONEscaped(dst, e.Record, o)
+			total += size
+		}
+	}
+	b.SetBytes(int64(total / b.N))
+}
+
 func BenchmarkJSONEscapedDrop(b *testing.B) {
 	record := kubernetes(b)
 	dst := make([]byte, 0, 1<<20)

@@ -79,8 +79,10 @@ const (
 // may be wrong ones (a borrow runs upwards), so only the lowest counts.
 //
 // w^2 swaps 0x22 and 0x20, which makes "below 0x20 or the quote" one comparison.
-func marks(w uint64) uint64 {
-	return (w | ((w ^ 0x02*ones) - 0x21*ones) | ((w ^ '\\'*ones) - ones)) & highs
+func marks(w uint64) uint64 { return roughMarks(w) & highs }
+
+func roughMarks(w uint64) uint64 {
+	return w | ((w ^ 0x02*ones) - 0x21*ones) | ((w ^ '\\'*ones) - ones)
 }
 
 // slack is how many bytes appendChars may write behind what it says it wrote.
@@ -97,9 +99,19 @@ func (d *dialect) appendChars(dst, b []byte, i, end int) ([]byte, int) {
 	}
 	out := dst[:cap(dst)]
 	extra := 0
+	// After something special the next is probably near, and copyPlain only pays for plain
+	// text: it is tried again after a few plain words.
+	plain := 4
 	for {
 		// Invariant: out has room for end-i+slack bytes at o.
 		for i+8 <= end {
+			if plain >= 4 && i+32 <= end {
+				n := copyPlain(out[o:], b[i:end])
+				i += n
+				o += n
+				plain = 0
+				continue
+			}
 			w := binary.LittleEndian.Uint64(b[i:])
 			binary.LittleEndian.PutUint64(out[o:], w)
 			if m := marks(w); m != 0 {
@@ -110,6 +122,7 @@ func (d *dialect) appendChars(dst, b []byte, i, end int) ([]byte, int) {
 			}
 			i += 8
 			o += 8
+			plain++
 		}
 		if i == end {
 			return out[:o], extra
@@ -126,6 +139,7 @@ func (d *dialect) appendChars(dst, b []byte, i, end int) ([]byte, int) {
 			o += k
 		}
 	special:
+		plain = 0
 		if c := b[i]; c < 0x80 {
 			e := &d.ascii[c]
 			binary.LittleEndian.PutUint64(out[o:], e.text)
@@ -140,6 +154,26 @@ func (d *dialect) appendChars(dst, b []byte, i, end int) ([]byte, int) {
 			out = out[:cap(out)]
 		}
 	}
+}
+
+// copyPlain copies from s to out in blocks of 32 bytes as long as they hold nothing special
+// and returns how many bytes these are. out is longer than s.
+func copyPlain(out, s []byte) int {
+	n := 0
+	for n+32 <= len(s) {
+		from, to := s[n:n+32:n+32], out[n:n+32:n+32]
+		w0, w1 := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(from[8:])
+		w2, w3 := binary.LittleEndian.Uint64(from[16:]), binary.LittleEndian.Uint64(from[24:])
+		binary.LittleEndian.PutUint64(to, w0)
+		binary.LittleEndian.PutUint64(to[8:], w1)
+		binary.LittleEndian.PutUint64(to[16:], w2)
+		binary.LittleEndian.PutUint64(to[24:], w3)
+		if (roughMarks(w0)|roughMarks(w1)|roughMarks(w2)|roughMarks(w3))&highs != 0 {
+			break
+		}
+		n += 32
+	}
+	return n
 }
 
 // load reads up to eight bytes at b[i:]; those behind the end of b are zero.
@@ -162,6 +196,14 @@ func load(b []byte, i int) uint64 {
 // bytes more than the rest of the input.
 func scrub(out, b []byte, i, o, end int) (int, int) {
 	for i < end && b[i] >= 0x80 {
+		// The usual characters of three bytes, without the two first bytes that have rules
+		// of their own.
+		if c := b[i]; i+3 <= end && c > 0xe0 && c <= 0xef && c != 0xed && b[i+1]&0xc0 == 0x80 && b[i+2]&0xc0 == 0x80 {
+			out[o], out[o+1], out[o+2] = c, b[i+1], b[i+2]
+			i += 3
+			o += 3
+			continue
+		}
 		n, ok := runeLen(b[i:end])
 		if !ok {
 			copy(out[o:], "\uFFFD")

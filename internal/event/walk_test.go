@@ -146,6 +146,53 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func TestReaders(t *testing.T) {
+	for _, c := range []struct {
+		in  []byte
+		n   int
+		err error
+	}{
+		{nil, 0, ErrShort}, {[]byte{0x83}, 3, nil}, {[]byte{0xde, 1, 0}, 256, nil}, {[]byte{0xdf, 0, 1, 0, 0}, 65536, nil},
+		{[]byte{0xde, 1}, 0, ErrShort}, {[]byte{0xdf, 1, 2, 3}, 0, ErrShort}, {[]byte{0x93}, 0, ErrShape}, {[]byte{0xc0}, 0, ErrShape},
+	} {
+		if n, next, err := MapHeader(c.in, 0); n != c.n || err != c.err || err == nil && next != len(c.in) {
+			t.Errorf("MapHeader % x: %d, %d, %v", c.in, n, next, err)
+		}
+	}
+	for _, c := range []struct {
+		in   []byte
+		want string
+		err  error
+	}{
+		{nil, "", ErrShort}, {[]byte{0xa1, 'x'}, "x", nil}, {[]byte{0xa0}, "", nil}, {[]byte{0xd9, 1, 'x'}, "x", nil}, {[]byte{0xc4, 1, 'x'}, "x", nil},
+		{[]byte{0xda, 0, 1, 'x'}, "x", nil}, {[]byte{0xc5, 0, 1, 'x'}, "x", nil}, {[]byte{0xdb, 0, 0, 0, 1, 'x'}, "x", nil}, {[]byte{0xc6, 0, 0, 0, 1, 'x'}, "x", nil},
+		{[]byte{0xa2, 'x'}, "", ErrShort}, {[]byte{0xd9}, "", ErrShort}, {[]byte{0xda, 0}, "", ErrShort}, {[]byte{0xdb, 0, 0, 0}, "", ErrShort}, {[]byte{0xdb, 255, 255, 255, 255}, "", ErrShort}, {[]byte{1}, "", ErrShape},
+	} {
+		if s, next, err := Bytes(c.in, 0); string(s) != c.want || err != c.err || err == nil && next != len(c.in) {
+			t.Errorf("Bytes % x: %q, %d, %v", c.in, s, next, err)
+		}
+	}
+	// A container whose size is known only at its end.
+	for _, n := range []int{0, 15, 16, 65536} {
+		m, a := OpenMap(nil), OpenArray(nil)
+		for i := range n {
+			m, a = AppendInt(AppendInt(m, int64(i)), 0), AppendInt(a, int64(i))
+		}
+		m, a = CloseMap(m, 0, n), CloseArray(a, 0, n)
+		if got, _, err := MapHeader(m, 0); got != n || err != nil {
+			t.Errorf("CloseMap(%d): %d, %v", n, got, err)
+		}
+		if got, _, err := ArrayHeader(a, 0); got != n || err != nil {
+			t.Errorf("CloseArray(%d): %d, %v", n, got, err)
+		}
+		for _, b := range [][]byte{m, a} {
+			if end, err := Skip(b, 0); end != len(b) || err != nil {
+				t.Errorf("%d: one value of %d bytes in %d, %v", n, end, len(b), err)
+			}
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	record := []byte{0x81, 0xa1, 'a', 1}
 	var b []byte

