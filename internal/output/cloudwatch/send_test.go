@@ -552,4 +552,3 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%d metrics, want %d", testutil.CollectAndCount(o.Metrics()), want)
 	}
 }
-
