@@ -25,8 +25,8 @@ type curve struct {
 // line is one polyline of a curve; Class is its CSS class.
 type line struct{ Class, Points string }
 
-// curvesOf draws flow and backlog of an output. With fewer than three samples there is
-// nothing to see.
+// curvesOf draws flow and backlog of an output. With fewer than three samples, or
+// nothing but zeros, there is nothing to see.
 func curvesOf(id string, all []sample) []curve {
 	if len(all) < 3 {
 		return nil
@@ -43,6 +43,9 @@ func curvesOf(id string, all []sample) []curve {
 	}
 	span := duration(all[len(all)-1].at.Sub(all[0].at).Round(time.Second))
 	top := max(peak(in), peak(out))
+	if top == 0 && peak(pending) == 0 {
+		return nil
+	}
 	return []curve{
 		{Name: "flow", Max: perSecond(top) + "/s", Span: span, Width: curveWidth, Height: curveHeight,
 			Lines: []line{{"in", points(in, top)}, {"out", points(out, top)}}},

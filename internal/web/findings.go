@@ -100,14 +100,21 @@ func (f *finder) delivery(o *OutputStatus) {
 		}
 	}
 	if bad > 0 {
-		f.warn(o.ID, fmt.Sprintf("%d of %d lanes fail; their events wait and are tried again.", bad, o.LaneCount), "")
+		f.warn(o.ID, fmt.Sprintf("%d of %d lanes %s; the events wait and are tried again.", bad, o.LaneCount, plural(bad, "fails", "fail")), "")
 	}
 	if o.LanesParked > 0 {
-		f.warn(o.ID, fmt.Sprintf("%d lanes have failed for long and are parked: their events wait apart.", o.LanesParked), "")
+		f.warn(o.ID, fmt.Sprintf("%d %s failed for long and %s parked: the events wait apart.", o.LanesParked, plural(o.LanesParked, "lane has", "lanes have"), plural(o.LanesParked, "is", "are")), "")
 	}
 	if then, ok := f.long.outputs[o.ID]; ok && o.Throttled > then.throttled {
 		f.warn(o.ID, fmt.Sprintf("%s requests were throttled in the last %s.", count(o.Throttled-then.throttled), duration(f.now.Sub(f.long.at))), "ask for a higher quota of the service if events pile up")
 	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // losses tells what was lost lately, or at all.

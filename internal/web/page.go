@@ -2,11 +2,12 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"html/template"
 	"net/http"
-	"sort"
+	"slices"
 	"time"
 )
 
@@ -31,6 +32,7 @@ func newPage() page {
 		"sum":      func(m map[string]uint64) uint64 { return sum(m) },
 		"lost":     func(o outputReport) uint64 { return o.lost() },
 		"waiting":  func(o outputReport) int64 { return o.waiting() },
+		"troubled": func(o outputReport) bool { return o.troubled() },
 	}
 	return page{template.Must(template.New("page.html").Funcs(funcs).ParseFS(assets, "page.html"))}
 }
@@ -114,6 +116,11 @@ func (o *outputReport) waiting() int64 {
 	return n
 }
 
+// troubled says whether a lane shown fails: it is then what people look for.
+func (o *outputReport) troubled() bool {
+	return slices.ContainsFunc(o.Lanes, func(l laneReport) bool { return l.Attempts > 0 || l.Parked })
+}
+
 // named is a count with its name.
 type named struct {
 	Name string
@@ -130,9 +137,7 @@ func positive(ms ...map[string]uint64) []named {
 			}
 		}
 	}
-	sort.Slice(out, func(i, j int) bool {
-		return out[i].N > out[j].N || out[i].N == out[j].N && out[i].Name < out[j].Name
-	})
+	slices.SortFunc(out, func(a, b named) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name)) })
 	return out
 }
 

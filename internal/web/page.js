@@ -5,7 +5,13 @@
   const live = document.getElementById("live");
   let fresh = Date.now();
 
-  const open = () => new Set([...document.querySelectorAll("details[open]")].map((d) => d.id));
+  // What the reader opened or closed stays so.
+  const keep = (main) => {
+    for (const d of document.querySelectorAll("details")) {
+      const twin = main.querySelector("#" + CSS.escape(d.id));
+      if (twin) twin.open = d.open;
+    }
+  };
 
   async function refresh() {
     if (document.hidden) return;
@@ -14,7 +20,7 @@
       if (!answer.ok) throw new Error("status " + answer.status);
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
       const main = next.getElementById("main");
-      for (const id of open()) main.querySelector("#" + CSS.escape(id))?.setAttribute("open", "");
+      keep(main);
       if (!String(getSelection())) document.getElementById("main").replaceWith(main); // keep what is being copied
       document.title = next.title;
       fresh = Date.now();

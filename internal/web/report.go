@@ -107,7 +107,8 @@ type ratesReport struct {
 	BytesOut  float64 `json:"bytes_out_per_second"`
 }
 
-// distribution describes the values of the last minutes; Count and Mean are of all.
+// distribution describes the values of the last minutes, or of all if there were none
+// lately; Count and Mean are of all.
 type distribution struct {
 	P50   float64 `json:"p50"`
 	P99   float64 `json:"p99"`
@@ -219,6 +220,9 @@ func bufferOf(b *BufferStatus, now time.Time) bufferReport {
 }
 
 func distributionOf(h, before *Histogram) distribution {
+	if before != nil && before.Count() == h.Count() {
+		before = nil // nothing lately: better old figures than none
+	}
 	d := distribution{P50: h.quantile(0.5, before), P99: h.quantile(0.99, before), Count: h.Count()}
 	if d.Count > 0 {
 		d.Mean = h.Sum / float64(d.Count)

@@ -260,7 +260,7 @@ func TestFindings(t *testing.T) {
 			o.Buffer.Oldest, o.LastError, o.LastErrorAt, o.LastSuccess = epoch.Add(-time.Hour), "x", epoch.Add(-2*time.Hour), epoch.Add(-90*time.Minute)
 		}},
 		{"paused", "warning", "the next attempt is in 5.0 s", func(_ *Status, o *OutputStatus) { o.PausedUntil = epoch.Add(5 * time.Second) }},
-		{"failing lanes", "warning", "1 of 9 lanes fail", func(_ *Status, o *OutputStatus) { o.LaneCount, o.Lanes = 9, []LaneStatus{{Attempts: 1}, {}} }},
+		{"failing lanes", "warning", "1 of 9 lanes fails", func(_ *Status, o *OutputStatus) { o.LaneCount, o.Lanes = 9, []LaneStatus{{Attempts: 1}, {}} }},
 		{"parked lanes", "warning", "3 lanes have failed for long", func(_ *Status, o *OutputStatus) { o.LanesParked = 3 }},
 		{"lost before", "warning", "7 events were lost since the start (too_old: 5)", func(_ *Status, o *OutputStatus) {
 			o.Sheet.Rejected[ledger.TooOld], o.Sheet.Dropped[ledger.BufferFull] = 5, 2
