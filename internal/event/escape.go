@@ -23,12 +23,15 @@ type dialect struct {
 	ascii [128]escape
 }
 
-// The dialects: JSON text itself, and JSON text that stands inside a JSON string.
+// The dialects, by style: JSON text itself, and JSON text that stands inside a JSON string.
 var (
-	plainYajl   = newDialect(Yajl, "0123456789ABCDEF", false)
-	plainOj     = newDialect(Oj, "0123456789abcdef", false)
-	escapedYajl = newDialect(Yajl, "0123456789ABCDEF", true)
-	escapedOj   = newDialect(Oj, "0123456789abcdef", true)
+	plain   = [...]*dialect{Yajl: newDialect(Yajl, upperHex, false), Oj: newDialect(Oj, lowerHex, false), Gem: newDialect(Gem, lowerHex, false)}
+	escaped = [...]*dialect{Yajl: newDialect(Yajl, upperHex, true), Oj: newDialect(Oj, lowerHex, true), Gem: newDialect(Gem, lowerHex, true)}
+)
+
+const (
+	upperHex = "0123456789ABCDEF"
+	lowerHex = "0123456789abcdef"
 )
 
 func newDialect(style JSONStyle, hex string, inString bool) *dialect {
@@ -266,13 +269,13 @@ func runeLen(s []byte) (n int, ok bool) {
 // these. Invalid UTF-8 becomes U+FFFD (three bytes) in both. It does not append quotes.
 func AppendStringEscaped(dst, s []byte) (out []byte, n int) {
 	start := len(dst)
-	dst, extra := plainYajl.appendChars(dst, s, 0, len(s))
+	dst, extra := plain[Yajl].appendChars(dst, s, 0, len(s))
 	return dst, len(dst) - start - extra
 }
 
 // AppendEscapedText appends text, which is valid UTF-8 of len(text) bytes, escaped for
 // standing inside a JSON string, without quotes.
 func AppendEscapedText(dst, text []byte) []byte {
-	dst, _ = plainYajl.appendChars(dst, text, 0, len(text))
+	dst, _ = plain[Yajl].appendChars(dst, text, 0, len(text))
 	return dst
 }

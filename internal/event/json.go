@@ -15,6 +15,8 @@ const (
 	// Oj is what Fluentd's json formatter writes (S3, file, stdout): \u001f, and whole
 	// floats that fit 64 bits in fixed notation, 1000000000000000.0.
 	Oj
+	// Gem is what Ruby's own json writes (json_handler json): \u001f, 1.0e+15.
+	Gem
 )
 
 // JSONOptions says how a record becomes JSON. The zero value writes everything, as Yajl.
@@ -36,14 +38,14 @@ type JSONOptions struct {
 // value should have passed Check or Skip; of a damaged one a part is written, closed so
 // that it is still JSON.
 func AppendJSON(dst, value []byte, style JSONStyle) []byte {
-	e := encoder{dst: dst, b: value, d: plain(style)}
+	e := encoder{dst: dst, b: value, d: plain[style]}
 	e.value(0, 0, nil)
 	return e.dst
 }
 
 // AppendJSONText is AppendJSON with options. n is the number of bytes appended.
 func AppendJSONText(dst, value []byte, o *JSONOptions) (out []byte, n int) {
-	e := encoder{dst: dst, b: value, d: plain(o.Style), dropEmpty: o.DropEmpty}
+	e := encoder{dst: dst, b: value, d: plain[o.Style], dropEmpty: o.DropEmpty}
 	e.value(0, 0, o.Drop)
 	return e.dst, len(e.dst) - len(dst)
 }
@@ -52,20 +54,9 @@ func AppendJSONText(dst, value []byte, o *JSONOptions) (out []byte, n int) {
 // can stand inside a JSON string, and returns how many bytes the text has without that
 // escaping: CloudWatch Logs counts those. It does not append the string's quotes.
 func AppendJSONEscaped(dst, value []byte, o *JSONOptions) (out []byte, n int) {
-	d := escapedYajl
-	if o.Style == Oj {
-		d = escapedOj
-	}
-	e := encoder{dst: dst, b: value, d: d, dropEmpty: o.DropEmpty}
+	e := encoder{dst: dst, b: value, d: escaped[o.Style], dropEmpty: o.DropEmpty}
 	e.value(0, 0, o.Drop)
 	return e.dst, len(e.dst) - len(dst) - e.extra
-}
-
-func plain(style JSONStyle) *dialect {
-	if style == Oj {
-		return plainOj
-	}
-	return plainYajl
 }
 
 // encoder writes JSON. It never fails: what it cannot read is null and ends the text.

@@ -21,7 +21,7 @@ func TestJSONProperty(t *testing.T) {
 		if end, err := Skip(value, 0); err != nil || end != len(value) {
 			t.Fatalf("Skip: %d, %v", end, err)
 		}
-		o := &JSONOptions{Style: rapid.SampledFrom([]JSONStyle{Yajl, Oj}).Draw(t, "style"), DropEmpty: rapid.Bool().Draw(t, "drop empty")}
+		o := &JSONOptions{Style: rapid.SampledFrom([]JSONStyle{Yajl, Oj, Gem}).Draw(t, "style"), DropEmpty: rapid.Bool().Draw(t, "drop empty")}
 
 		want := slowJSON(v, o.Style, 0, &JSONOptions{}, "", nil)
 		if got := string(AppendJSON([]byte("before"), value, o.Style)); got != "before"+want {
@@ -86,6 +86,10 @@ func TestJSONRecorded(t *testing.T) {
 		rest + `"empty":"","m":{"app":"x","empty":""}}`
 	if got, n := AppendJSONText(nil, record, &JSONOptions{DropEmpty: true}); string(got) != yajl || n != len(yajl) {
 		t.Errorf("yajl\n got %s\nwant %s", got, yajl)
+	}
+	gem := strings.Replace(yajl, "\\u001F", "\\u001f", 1)
+	if got, _ := AppendJSONText(nil, record, &JSONOptions{Style: Gem, DropEmpty: true}); string(got) != gem {
+		t.Errorf("gem\n got %s\nwant %s", got, gem)
 	}
 	if got := AppendJSON(nil, record, Oj); string(got) != oj {
 		t.Errorf("oj\n got %s\nwant %s", got, oj)
@@ -166,6 +170,42 @@ func TestDrop(t *testing.T) {
 	}
 }
 
+func TestDropBoth(t *testing.T) {
+	record := pack(nil, pairs{{"a", ""}, {"k", pairs{{"a", ""}, {"b", 1}, {"c", ""}}}, {"c", bin("")}, {"d", 1}})
+	path, err := ParsePath("$.k.b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &JSONOptions{DropEmpty: true, Drop: NewPathSet(path, KeyPath("d"))}
+	if got, _ := AppendJSONText(nil, record, o); string(got) != `{"k":{"a":"","c":""}}` {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestDepth: the writers bound their own depth, also over what nobody checked.
+func TestDepth(t *testing.T) {
+	for _, c := range []struct {
+		head       byte
+		open, text string
+	}{{0x91, "[", "["}, {0x81, `{"":`, `{nil=>`}} {
+		unit := []byte{c.head}
+		if c.head == 0x81 {
+			unit = append(unit, 0xc0)
+		}
+		for _, levels := range []int{MaxDepth, MaxDepth + 1, 10 * MaxDepth} {
+			b := append(bytes.Repeat(unit, levels), 1)
+			want := strings.Repeat(c.open, MaxDepth) + map[bool]string{true: "1", false: "null"}[levels == MaxDepth]
+			want += strings.Repeat(map[byte]string{0x91: "]", 0x81: "}"}[c.head], MaxDepth)
+			if got := string(AppendJSON(nil, b, Yajl)); got != want {
+				t.Errorf("%d levels\n got %s\nwant %s", levels, got, want)
+			}
+			if got := string(AppendText(nil, b)); strings.Count(got, c.text) != MaxDepth {
+				t.Errorf("%d levels: AppendText: %s", levels, got)
+			}
+		}
+	}
+}
+
 func TestWithoutWide(t *testing.T) {
 	// More entries than a one-byte head holds, before and after.
 	for _, n := range []int{15, 16, 17, 70000} {
@@ -240,7 +280,7 @@ func FuzzAppendJSON(f *testing.F) {
 	f.Add([]byte{0x93, 0xca, 0xd9, 200})
 	f.Add(kubernetes(f))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, style := range []JSONStyle{Yajl, Oj} {
+		for _, style := range []JSONStyle{Yajl, Oj, Gem} {
 			o := &JSONOptions{Style: style, DropEmpty: true, Drop: NewPathSet(KeyPath("a"), Path{first: step{key: "b"}, rest: []step{{index: -1, isIndex: true}}})}
 			for _, o := range []*JSONOptions{o, {Style: style}} {
 				text, n := AppendJSONText(nil, b, o)

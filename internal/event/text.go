@@ -40,7 +40,7 @@ func AppendTextEscaped(dst, value []byte) (out []byte, n int) {
 	start := len(dst)
 	dst = AppendText(dst, value)
 	end := len(dst)
-	dst, _ = plainYajl.appendChars(dst, dst, start, end)
+	dst, _ = plain[Yajl].appendChars(dst, dst, start, end)
 	return append(dst[:start], dst[end:]...), end - start
 }
 

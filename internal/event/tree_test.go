@@ -33,7 +33,7 @@ func drawString(t *rapid.T, label string) string {
 		return rapid.String().Draw(t, label)
 	case 3: // long plain runs around something special
 		run := strings.Repeat("x", rapid.IntRange(0, 70).Draw(t, label+" run"))
-		return run + rapid.SampledFrom([]string{"\"", "\\", "\x00", "\x1f", "\x7f", "\xff", "é", "日", "🚀", "\u2028", "\xed\xa0\x80", "\xf0\x9f\x9a"}).Draw(t, label+" special") + run
+		return run + rapid.SampledFrom([]string{"\"", "\\", "\x00", "\x1f", "\x7f", "\xff", "é", "日", "🚀", "\u2028", "\xed\xa0\x80", "\xed\x9f\xbf", "\xf0\x9f\x9a", "\xf0\x80\x80\x80", "\xf0\x90\x80\x80", "\xe0\x80\x80", "\xe0\xa0\x80", "\xf4\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\xc0\x80", "\xf5\x80"}).Draw(t, label+" special") + run
 	default:
 		return strings.Repeat(rapid.SampledFrom([]string{"\x01", "\xc3", "\"", "\xf0\x90"}).Draw(t, label+" of"), rapid.IntRange(0, 40).Draw(t, label+" times"))
 	}
@@ -261,7 +261,7 @@ func slowEscape(s string, style JSONStyle) string {
 	for _, r := range s {
 		if at := strings.IndexRune("\"\\\b\t\n\f\r", r); at >= 0 {
 			out.WriteString(`\` + `"\btnfr`[at:at+1])
-		} else if r < ' ' && style == Oj {
+		} else if r < ' ' && style != Yajl {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else if r < ' ' {
 			fmt.Fprintf(&out, `\u%04X`, r)
