@@ -31,6 +31,8 @@ func TestConformance(t *testing.T) {
 				Poison:  record("", "/app/g"),
 				Unnamed: record("x", ""),
 				Received: func() (out []int) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
 					for _, text := range texts(s.groups["/app/g"].streams["s"]) {
 						var n int
 						fmt.Sscanf(text, "event %d", &n)
