@@ -142,9 +142,9 @@ func (e *encoder) ext(i int) int {
 		e.dst = strconv.AppendInt(e.dst, t.Seconds(), 10)
 		return end
 	}
-	e.quote()
+	start := len(e.dst)
 	e.dst = appendExt(e.dst, e.b[i:end])
-	e.quote()
+	e.requote(start)
 	return end
 }
 
@@ -153,24 +153,25 @@ func (e *encoder) str(i, end int) int {
 	if end > len(e.b) {
 		return e.fail()
 	}
-	e.quote()
-	var extra int
-	e.dst, extra = e.d.appendChars(e.dst, e.b, i, end)
-	e.extra += extra
-	e.quote()
+	e.dst = e.text(e.dst, e.b, i, end)
 	return end
 }
 
-func (e *encoder) quote() {
-	o := len(e.dst)
-	if cap(e.dst)-o < 2 {
-		e.dst = slices.Grow(e.dst, slack)
+// text appends the string b[i:end] with its quotes. At least slack-2 bytes stay free
+// behind it.
+func (e *encoder) text(dst, b []byte, i, end int) []byte {
+	o, d := len(dst), e.d
+	if cap(dst)-o < end-i+slack+2 {
+		dst = slices.Grow(dst, end-i+slack+2)
 	}
-	d := e.d
-	q := e.dst[o : o+2 : o+2]
+	q := dst[o : o+2 : o+2]
 	q[0], q[1] = d.quote[0], d.quote[1]
-	e.dst = e.dst[:o+d.quoteLen]
-	e.extra += d.quoteLen - 1
+	dst, extra := d.appendChars(dst[:o+d.quoteLen], b, i, end)
+	o = len(dst)
+	q = dst[o : o+2 : o+2] // appendChars left slack bytes
+	q[0], q[1] = d.quote[0], d.quote[1]
+	e.extra += extra + 2*(d.quoteLen-1)
+	return dst[:o+d.quoteLen]
 }
 
 func (e *encoder) mapping(i, depth int, drop *PathSet) int {
@@ -208,27 +209,23 @@ func (e *encoder) mapping(i, depth int, drop *PathSet) int {
 		}
 		comma = true
 		if k != nil {
-			e.str(j-len(k), j)
+			e.dst = append(e.text(e.dst, e.b, j-len(k), j), ':')
 		} else {
-			e.oddKey(e.b[i:j])
+			start := len(e.dst)
+			e.dst = AppendText(e.dst, e.b[i:j])
+			e.requote(start)
+			e.dst = append(e.dst, ':')
 		}
-		e.dst = append(e.dst, ':')
 		i = e.value(j, depth+1, inner)
 	}
 	e.dst = append(e.dst, '}')
 	return i
 }
 
-// oddKey writes a key that is not a string. Its text is first put behind the end of dst.
-func (e *encoder) oddKey(k []byte) {
-	start := len(e.dst)
-	e.dst = AppendText(e.dst, k)
+// requote makes a string of the text at dst[start:].
+func (e *encoder) requote(start int) {
 	end := len(e.dst)
-	e.quote()
-	var extra int
-	e.dst, extra = e.d.appendChars(e.dst, e.dst, start, end)
-	e.extra += extra
-	e.quote()
+	e.dst = e.text(e.dst, e.dst, start, end)
 	e.dst = append(e.dst[:start], e.dst[end:]...)
 }
 
