@@ -76,8 +76,9 @@ type Server struct {
 	journal  *journal // nil without Dir
 	pool     sync.Pool
 
+	running   sync.RWMutex // held for reading by each API request, so that Close can wait
 	closeOnce sync.Once
-	closing   chan struct{}
+	closing   chan struct{} // closed first: lets requests go that a fault holds back
 	serving   serving
 }
 

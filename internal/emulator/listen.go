@@ -94,6 +94,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			}
 			<-done
 		}
+		s.running.Lock() // http.Server.Close does not wait for handlers
+		defer s.running.Unlock()
 		if s.journal != nil {
 			errs = append(errs, s.journal.close())
 		}

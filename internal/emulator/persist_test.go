@@ -135,6 +135,7 @@ func TestTornMeta(t *testing.T) {
 	dir := t.TempDir()
 	s := newServer(t, Options{Dir: dir})
 	prepare(t, s)
+	put(t, s, event(noon, "of the lost stream"))
 	whole, err := os.ReadFile(filepath.Join(dir, metaFile))
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +148,11 @@ func TestTornMeta(t *testing.T) {
 		t.Errorf("groups %v", r.Groups())
 	}
 	mustOK(t, r, "CreateLogStream", obj{"logGroupName": "g", "logStreamName": "s"})
+	put(t, r, event(noon, "new"))
+	again, _ := reopen(t, r.opt.Dir, Options{})
+	if d := cmp.Diff([]string{"new"}, messages(again)); d != "" {
+		t.Errorf("a new stream inherited events: %s", d)
+	}
 }
 
 func TestTwoServersOnOneDirectory(t *testing.T) {

@@ -160,6 +160,9 @@ func (s *Server) loadSegment(j *journal, seg *segment, byID map[uint64]*stream) 
 		seg.lastReq = max(seg.lastReq, c.request)
 		s.requests.Store(max(s.requests.Load(), c.request))
 		s.ordinals.Store(max(s.ordinals.Load(), c.ordinal+uint64(len(c.ts))-1))
+		// The record of the stream may be lost with a torn end of meta.log;
+		// its id must not be given to another stream.
+		s.nextID = max(s.nextID, id)
 		st := byID[id]
 		if st == nil {
 			return nil

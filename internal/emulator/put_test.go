@@ -354,6 +354,35 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
+// BenchmarkPutOverTCP includes a client and the HTTP server.
+func BenchmarkPutOverTCP(b *testing.B) {
+	for name, opt := range map[string]Options{"memory": {}, "files": {Dir: b.TempDir()}, "discard": {Discard: true}} {
+		b.Run(name, func(b *testing.B) {
+			opt.Clock = time.Now
+			s := newServer(b, opt)
+			prepare(b, s)
+			url, client := start(b, s)
+			message := kubernetesMessage(450)
+			n := 1048576 / (len(message) + 26)
+			events := make([]obj, n)
+			for i := range events {
+				events[i] = event(time.Now(), message)
+			}
+			body, err := json.Marshal(obj{"logGroupName": "g", "logStreamName": "s", "logEvents": events})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if r, err := send(b, s, client, url, "PutLogEvents", string(body)); err != nil || r.Status != 200 {
+					b.Fatal(r, err)
+				}
+			}
+			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
 // kubernetesMessage is a record as JSON, so its quotes need escaping on the wire.
 func kubernetesMessage(size int) string {
 	s := `{"log":"GET /api/v1/orders 200 12ms","stream":"stdout","kubernetes":{"pod_name":"checkout-6d5c7","namespace_name":"prod","labels":{"app":"checkout","tier":"backend"},"host":"ip-10-0-3-17"},"pad":"`

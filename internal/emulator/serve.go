@@ -32,6 +32,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, &apiError{Status: http.StatusBadRequest, Type: "UnknownOperationException"})
 		return
 	}
+	s.running.RLock()
+	defer s.running.RUnlock()
 	c := s.pool.Get().(*call)
 	defer s.pool.Put(c)
 	c.reset(op, s.clock())

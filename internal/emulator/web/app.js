@@ -26,9 +26,12 @@
   if (zone) { zone.hidden = false; zone.addEventListener("click", toggleZone); }
   if (local) show(document);
 
+  const box = events || document.documentElement;
+  const toEnd = () => { box.scrollTop = box.scrollHeight; };
+
   // Follow: ask for rows behind the last one, once a second.
   if (events && follow) {
-    const atEnd = () => window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
+    const atEnd = () => events.scrollTop + events.clientHeight >= events.scrollHeight - 40;
     const poll = async () => {
       if (!follow.checked || document.hidden || events.hasAttribute("data-paged")) return;
       const rows = events.dataset.rows.replace("/events?", "/_weir/rows?") + "&after=" + encodeURIComponent(events.dataset.last);
@@ -45,7 +48,7 @@
       while (events.children.length > maxRows) events.firstElementChild.remove();
       const empty = $("[data-empty]");
       if (empty) empty.remove();
-      if (stay) window.scrollTo(0, document.body.scrollHeight);
+      if (stay) toEnd();
     };
     const loop = () => poll().catch(() => {}).finally(() => setTimeout(loop, 1000));
     follow.addEventListener("change", () => {
@@ -53,10 +56,10 @@
       follow.checked ? url.searchParams.set("follow", "1") : url.searchParams.delete("follow");
       if (follow.checked && url.searchParams.has("before")) { url.searchParams.delete("before"); location.href = url; return; }
       history.replaceState(null, "", url);
-      if (follow.checked) window.scrollTo(0, document.body.scrollHeight);
+      if (follow.checked) toEnd();
     });
     // The newest events are at the end, and the end is what one comes for.
-    if (!events.hasAttribute("data-paged") && !location.hash) window.scrollTo(0, document.body.scrollHeight);
+    if (!location.hash) toEnd();
     setTimeout(loop, 1000);
   }
 
@@ -71,8 +74,8 @@
       case "/": if (search) { search.focus(); search.select(); e.preventDefault(); } break;
       case "f": if (follow) follow.click(); break;
       case "t": if (zone) toggleZone(); break;
-      case "g": window.scrollTo(0, 0); break;
-      case "G": window.scrollTo(0, document.body.scrollHeight); break;
+      case "g": box.scrollTop = 0; break;
+      case "G": toEnd(); break;
       case "u": if (up) location.href = up.href; break;
     }
   });
