@@ -216,6 +216,7 @@ func (b *Buffer) Flush(ctx context.Context) error {
 func (b *Buffer) SetLimit(limit int64) {
 	b.mu.Lock()
 	b.limit = max(limit, 1)
+	b.ceiling = max(b.ceiling, b.limit)
 	b.roomWait.wakeAll()
 	b.mu.Unlock()
 }

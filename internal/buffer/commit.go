@@ -3,6 +3,7 @@ package buffer
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"time"
 
@@ -219,6 +220,13 @@ func (b *Buffer) write(f *frame, bytes []byte) error {
 	if err != nil {
 		return err
 	}
+	b.mu.Lock()
+	over := b.used + int64(len(bytes)) - b.ceiling
+	b.mu.Unlock()
+	if over > 0 {
+		// Room was reserved for it, but an attempt that failed has left bytes behind.
+		return fmt.Errorf("write to buffer segment %s: total_limit_size: %w", s.name, errNoSpace)
+	}
 	off := s.size // only the committer changes it
 	if _, err := s.file.WriteAt(bytes, off); err != nil {
 		err = fmt.Errorf("write to buffer segment %s: %w", s.name, err)
@@ -361,7 +369,7 @@ func (b *Buffer) makeSpare() (*segmentFile, error) {
 		}
 	}
 	name := path.Join(b.o.Dir, spareName)
-	f, err := b.o.FS.Create(name)
+	f, err := b.create(name)
 	if err != nil {
 		return nil, fmt.Errorf("make a buffer segment: %w", err)
 	}
@@ -373,6 +381,18 @@ func (b *Buffer) makeSpare() (*segmentFile, error) {
 		return nil, errors.Join(fmt.Errorf("make a buffer segment: %w", err), f.Close(), b.o.FS.Remove(name))
 	}
 	return s, nil
+}
+
+// create makes a file that holds nothing worth keeping if it exists: it is left over from
+// an attempt that failed.
+func (b *Buffer) create(name string) (vfs.File, error) {
+	f, err := b.o.FS.Create(name)
+	if errors.Is(err, os.ErrExist) {
+		if err = b.o.FS.Remove(name); err == nil {
+			f, err = b.o.FS.Create(name)
+		}
+	}
+	return f, err
 }
 
 func (b *Buffer) discardSpare() {

@@ -2,7 +2,9 @@ package buffer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 
 	"weir/internal/buffer/segment"
 	"weir/internal/event"
@@ -82,6 +84,9 @@ func (b *Buffer) passDamage(end segment.Pos, at damagedBytes) *Gap {
 	b.journalMu.Lock()
 	b.mu.Lock()
 	start := b.reader.pos
+	if len(b.drops) > 0 && b.drops[0].Start.Seq < end.Seq {
+		end = b.drops[0].Start // what follows was given up and booked before
+	}
 	ended := b.forget(start.Seq, end.Seq)
 	b.ahead -= ended
 	d := &drop{ready: true, Drop: segment.Drop{Start: start, End: end, Reason: ledger.Damaged}}
@@ -191,10 +196,7 @@ func (b *Buffer) dropOldest(ctx context.Context, reason ledger.Reason) (bool, er
 		}
 		b.tail = nil
 	}
-	end := b.stored
-	if i+1 < len(b.segments) {
-		end = b.segments[i+1].start
-	}
+	end := b.endOf(i)
 	d := &drop{Drop: segment.Drop{Start: s.start, End: end, Reason: reason}}
 	b.segments = append(b.segments[:i:i], b.segments[i+1:]...)
 	b.insertDrop(d)
@@ -218,16 +220,20 @@ func (b *Buffer) dropOldest(ctx context.Context, reason ledger.Reason) (bool, er
 	b.full.dropped += d.Events
 	b.mu.Unlock()
 	b.record(b.journal.rec.Drop(&d.Drop))
+	// Without the record a restart would find the segment missing and call it damage. It then
+	// goes when there is a new journal.
+	known := b.syncDrop()
 	b.journalMu.Unlock()
-	rerr := b.o.FS.Remove(s.name)
-	if rerr != nil {
-		b.o.Log.Error("buffer cannot remove a given-up segment", "segment", s.name, "error", rerr)
-	}
 
 	b.mu.Lock()
-	b.used -= s.length
 	b.closeFile(s)
 	b.unref(s)
+	b.condemned = append(b.condemned, s)
+	b.mu.Unlock()
+	if known {
+		b.removeCondemned()
+	}
+	b.mu.Lock()
 	b.dropping = false
 	b.readWait.wakeAll()
 	b.roomWait.wakeAll()
@@ -235,14 +241,76 @@ func (b *Buffer) dropOldest(ctx context.Context, reason ledger.Reason) (bool, er
 	return true, nil
 }
 
+// removeCondemned removes the files of segments that are not needed any more. What cannot
+// be removed goes on counting as used, and is tried again with the next checkpoint.
+func (b *Buffer) removeCondemned() {
+	b.mu.Lock()
+	list := b.condemned
+	b.condemned = nil
+	b.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	var stay []*segmentFile
+	var gone int64
+	for _, s := range list {
+		if err := b.o.FS.Remove(s.name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			b.o.Log.Error("buffer cannot remove a segment that is not needed any more", "segment", s.name, "error", err)
+			stay = append(stay, s)
+			continue
+		}
+		gone += s.length
+	}
+	b.mu.Lock()
+	b.used -= gone
+	b.condemned = append(b.condemned, stay...)
+	b.dirty = b.dirty || len(stay) > 0
+	b.roomWait.wakeAll()
+	b.mu.Unlock()
+}
+
+// syncDrop makes the record of a drop durable before the segment is removed: after a power
+// cut it would be taken for damage otherwise. It tells whether the
+// record is there. journalMu is held.
+func (b *Buffer) syncDrop() bool {
+	j := &b.journal
+	if b.volatile {
+		return true
+	}
+	if j.bad == nil && j.file != nil && b.o.Durability != OS {
+		j.bad = j.file.Datasync()
+	}
+	return j.bad == nil && j.file != nil
+}
+
 // droppable returns the index of the oldest segment that the reader has not begun, or -1.
 func (b *Buffer) droppable() int {
+	if len(b.condemned) > 0 {
+		return -1
+	}
 	for i, s := range b.segments {
-		if s.start.Seq >= b.reader.pos.Seq && s != b.reader.seg && s.size > 0 && s.refs == 0 {
+		if s.start.Seq >= b.reader.pos.Seq && s != b.reader.seg && s.size > 0 && s.refs == 0 && !b.booked(i) {
 			return i
 		}
 	}
 	return -1
+}
+
+// booked tells whether a part of segment i was found damaged before a restart and is to be
+// passed again: it must not be booked twice.
+func (b *Buffer) booked(i int) bool {
+	end := b.stored.Seq
+	if i+1 < len(b.segments) {
+		end = b.segments[i+1].first
+	}
+	for _, d := range b.drops {
+		// Segments that were dropped as a whole may follow; a drop that begins in the middle
+		// of a segment is damage.
+		if d.Reason == ledger.Damaged && d.Start.Seq < end && b.segments[i].first < d.End.Seq {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *Buffer) insertDrop(d *drop) {

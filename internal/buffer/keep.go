@@ -127,7 +127,8 @@ func (b *Buffer) persist() {
 		mark := b.mark.Seq
 		b.dirty = false
 		b.mu.Unlock()
-		b.removeFinished(mark)
+		b.condemnFinished(mark)
+		b.removeCondemned()
 		return
 	}
 	if !b.dirty {
@@ -147,7 +148,22 @@ func (b *Buffer) persist() {
 		b.mu.Unlock()
 		return
 	}
-	b.removeFinished(state.Mark.Seq)
+	if covered == math.MaxInt64 {
+		// Given-up segments wait for a journal that tells of them; those before the mark need
+		// none.
+		b.mu.Lock()
+		waiting := b.condemned
+		b.condemned = nil
+		b.mu.Unlock()
+		b.condemnFinished(state.Mark.Seq)
+		b.removeCondemned()
+		b.mu.Lock()
+		b.condemned = append(b.condemned, waiting...)
+		b.mu.Unlock()
+		return
+	}
+	b.condemnFinished(state.Mark.Seq)
+	b.removeCondemned()
 }
 
 // syncJournal makes the journal durable and returns the state that it then leads to, and
@@ -195,7 +211,7 @@ func (b *Buffer) beginJournal(s *segment.State) error {
 	j := &b.journal
 	s.Gen = j.gen + 1
 	name := path.Join(b.o.Dir, journalName(s.Gen))
-	f, err := b.o.FS.Create(name)
+	f, err := b.create(name)
 	if err != nil {
 		return fmt.Errorf("begin settle journal: %w", err)
 	}
@@ -211,6 +227,38 @@ func (b *Buffer) beginJournal(s *segment.State) error {
 	}
 	j.file, j.name, j.gen, j.bad = f, name, s.Gen, nil
 	j.size, j.head = int64(len(rec)), int64(len(rec))
+	return nil
+}
+
+// adopt goes on with a journal of the time before, when there is no room for a new one.
+// journalMu is held.
+func (b *Buffer) adopt(gen uint64, good int64) error {
+	name := path.Join(b.o.Dir, journalName(gen))
+	f, err := b.o.FS.Open(name)
+	if err != nil {
+		return fmt.Errorf("go on with settle journal: %w", err)
+	}
+	size, err := f.Size()
+	if err == nil && size != good {
+		err = f.Truncate(good)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("go on with settle journal %s: %w", name, err), f.Close())
+	}
+	j := &b.journal
+	j.file, j.name, j.gen, j.bad = f, name, gen, nil
+	j.size, j.head = good, good
+	return nil
+}
+
+// adoptCheckpoint goes on with the checkpoint file of the time before, when there is no
+// room for a new one.
+func (b *Buffer) adoptCheckpoint() error {
+	f, err := b.o.FS.Open(path.Join(b.o.Dir, checkpointName))
+	if err != nil {
+		return fmt.Errorf("go on with checkpoint: %w", err)
+	}
+	b.journal.check = f
 	return nil
 }
 
@@ -231,7 +279,7 @@ func (b *Buffer) fillJournal(f vfs.File, rec []byte) error {
 func (b *Buffer) writeCheckpoint(s segment.State, covered int64) error {
 	j := &b.journal
 	c := segment.Checkpoint{State: s, Write: j.write + 1, Journal: covered}
-	slot := segment.AppendSlot(j.slot[c.Write%2][:0], &c)
+	slot := segment.AppendSlot(j.slot[c.Write%2][:0], &c) // fills the slot's own memory
 	if j.check == nil {
 		if err := b.makeCheckpoint(); err != nil {
 			return err
@@ -256,8 +304,7 @@ func (b *Buffer) writeCheckpoint(s segment.State, covered int64) error {
 func (b *Buffer) makeCheckpoint() error {
 	j := &b.journal
 	name := path.Join(b.o.Dir, checkpointName)
-	_ = b.o.FS.Remove(name + tmpExt)
-	f, err := b.o.FS.Create(name + tmpExt)
+	f, err := b.create(name + tmpExt)
 	if err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}

@@ -40,6 +40,7 @@ func Open(o Options) (*Buffer, error) {
 		lock:     lock,
 		comp:     comp,
 		limit:    o.Limit,
+		ceiling:  o.Limit,
 		kick:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		restored: map[uint64][]Span{},
@@ -136,6 +137,9 @@ func (b *Buffer) recover() error {
 		return err
 	}
 	b.restore(&kept)
+	if err := b.removeDropped(); err != nil {
+		return err
+	}
 	// A state that did not come whole from the journal is written anew before anything else.
 	for _, gen := range f.journals {
 		b.journal.gen = max(b.journal.gen, gen)
@@ -145,8 +149,16 @@ func (b *Buffer) recover() error {
 	}
 	b.dirty = true
 	b.persist()
-	if err := b.journal.bad; err != nil && !vfs.IsFull(err) {
-		return err
+	if b.journal.bad != nil && kept.whole {
+		// A full disk, most likely. The journal there is has all of it.
+		if err := b.adopt(kept.state.Gen, kept.good); err != nil {
+			return err
+		}
+	}
+	if b.journal.check == nil && f.check {
+		if err := b.adoptCheckpoint(); err != nil {
+			return err
+		}
 	}
 	for _, gen := range f.journals {
 		if b.journal.bad == nil && gen != b.journal.gen {
@@ -164,6 +176,8 @@ type kept struct {
 	found  bool   // there was anything
 	damage string // what was wrong with it
 	write  uint64
+	whole  bool  // all of it came from the journal of generation state.Gen
+	good   int64 // length of the journal
 }
 
 // loadKept reads journal and checkpoint. The journal has everything; the checkpoint stands
@@ -192,9 +206,9 @@ func loadKept(fs vfs.FS, dir string, f *files) (k kept, err error) {
 		if err != nil || s.Gen != f.journals[i] {
 			continue // one that was being begun, or damage: then the checkpoint has more
 		}
-		k.state, k.found = s, true
+		k.state, k.found, k.whole, k.good = s, true, true, int64(good)
 		if haveCheck && (check.Gen > s.Gen || check.Gen == s.Gen && check.Journal > int64(good)) {
-			k.damage = "settle journal"
+			k.damage, k.whole = "settle journal", false
 			k.state = merge(check.State, &s)
 		}
 	}
@@ -295,7 +309,7 @@ func (b *Buffer) restore(k *kept) {
 	}
 	b.o.Book.Restore(b.own)
 	b.o.Book.Restore(s.Door)
-	b.journal.write, b.journal.gen = k.write, s.Gen
+	b.journal.write = k.write
 }
 
 func newID() uint64 {

@@ -18,8 +18,8 @@ type reader struct {
 // Run is one frame, read back: batches in order of acceptance. Its memory is shared and
 // bounded: Release it soon, and use Refs and View for what has to wait.
 type Run struct {
-	// Gap tells of batches lost just before this run, nil normally. A run that only
-	// brings a Gap has no items.
+	// Gap tells of batches lost at this place, nil normally. A run that brings a Gap has no
+	// items.
 	Gap *Gap
 
 	items []Item
@@ -61,55 +61,25 @@ func (b *Buffer) Next(ctx context.Context) (*Run, error) {
 		if b.finished {
 			return nil, io.EOF
 		}
-		if d := b.nextDrop(); d != nil {
-			if k.Gap != nil {
-				return k, nil
-			}
-			if !d.ready {
-				if err := b.sleep(ctx, &b.readWait, 0); err != nil {
-					return nil, err
-				}
-				continue
-			}
+		d := b.nextDrop()
+		switch {
+		case d != nil && d.ready:
 			k.Gap = b.passDrop(d)
-			continue
-		}
-		if b.reader.pos.Seq < b.stored.Seq {
+			return k, nil
+		case d == nil && b.reader.pos.Seq < b.stored.Seq:
 			gap, found := b.readNext(k)
-			switch {
-			case gap != nil && k.Gap != nil:
-				// Two gaps side by side with different reasons: never mixed.
-				k.Gap = joinGaps(k.Gap, gap)
-			case gap != nil:
-				k.Gap = gap
-			case found:
+			k.Gap = gap
+			if found || gap != nil {
 				return k, nil
 			}
 			continue
-		}
-		if k.Gap != nil {
-			return k, nil
-		}
-		if b.sealed && b.stored.Seq == b.next.Seq || b.ended {
+		case d == nil && (b.sealed && b.stored.Seq == b.next.Seq || b.ended):
 			return nil, io.EOF
 		}
 		if err := b.sleep(ctx, &b.readWait, 0); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// joinGaps makes one gap of two neighbours; the first one's reason stands for both.
-func joinGaps(a, c *Gap) *Gap {
-	g := &Gap{First: a.First, Last: c.Last, Reason: a.Reason, Events: a.Events + c.Events, Tags: map[string]Loss{}}
-	for _, tags := range []map[string]Loss{a.Tags, c.Tags} {
-		for tag, l := range tags {
-			sum := g.Tags[tag]
-			sum.add(l)
-			g.Tags[tag] = sum
-		}
-	}
-	return g
 }
 
 // readNext hands out the next frame, or passes damage. Neither means: look again. mu is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"syscall"
 
 	"weir/internal/buffer/segment"
@@ -36,7 +37,7 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 		return err
 	}
 	for i := range b.segments {
-		if err := b.findStart(i); err != nil {
+		if err := b.findStart(i, k); err != nil {
 			return err
 		}
 	}
@@ -63,7 +64,41 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 			b.stored = d.End
 		}
 	}
+	b.stored = behindParts(b.stored, k.state.Parts)
 	b.closeUnread()
+	return nil
+}
+
+// behindParts moves end behind batches that were settled and are not in the files: without
+// fdatasync a power cut can lose what was delivered already. Their Seqs must not be given
+// again, or new batches would count as settled.
+func behindParts(end segment.Pos, parts []segment.Part) segment.Pos {
+	p := end
+	for _, x := range parts {
+		if x.Seq >= end.Seq {
+			p.Seq = max(p.Seq, x.Seq+1)
+			p.Events += uint64(x.Count)
+		}
+	}
+	return p
+}
+
+// removeDropped removes segments that were given up but came back, because the power was
+// cut before their removal was durable.
+func (b *Buffer) removeDropped() error {
+	var keep []*segmentFile
+	for i, s := range b.segments {
+		end := b.segmentEnd(i)
+		if slices.ContainsFunc(b.drops, func(d *drop) bool { return d.Start.Seq <= s.first && end <= d.End.Seq }) {
+			if err := b.o.FS.Remove(s.name); err != nil {
+				return fmt.Errorf("remove a segment that was given up: %w", err)
+			}
+			b.used -= s.length
+			continue
+		}
+		keep = append(keep, s)
+	}
+	b.segments = keep
 	return nil
 }
 
@@ -170,7 +205,7 @@ func (b *Buffer) cut(s *segmentFile, good int64) error {
 
 // findStart sets the numbering before segment i: from its first frame or, if that is
 // damaged, from the end of its predecessor.
-func (b *Buffer) findStart(i int) error {
+func (b *Buffer) findStart(i int, k *kept) error {
 	s := b.segments[i]
 	h, err := segment.ReadHeader(s.file, 0, s.size, b.id)
 	if err != nil && !errors.Is(err, segment.ErrShort) && !errors.Is(err, segment.ErrHeader) && !errors.Is(err, io.EOF) {
@@ -180,22 +215,32 @@ func (b *Buffer) findStart(i int) error {
 		s.start, s.accepted = h.Start, h.Accepted
 		return nil
 	}
-	// What is missing is counted by the reader, from one good frame to the next; here any
-	// numbers in between will do.
+	// What is missing is counted by the reader, from one good frame to the next, and belongs
+	// to this segment: it begins where the last thing known before it ends.
 	s.start = segment.Pos{Seq: s.first}
+	known := []segment.Pos{}
+	if k.found {
+		known = append(known, k.state.Mark)
+	} else if _, h, ok, err := segment.FindHeader(s.file, 0, s.size, b.id, s.first); err != nil {
+		return fmt.Errorf("read %s: %w", s.name, err)
+	} else if ok && i == 0 {
+		known = append(known, segment.Pos{Seq: s.first, Events: h.Start.Events, Bytes: h.Start.Bytes})
+	}
 	if i > 0 {
 		p := b.segments[i-1]
 		_, end, err := b.scan(p, p.size, false)
 		if err != nil {
 			return err
 		}
-		s.start.Events, s.start.Bytes = max(end.Events, p.start.Events), max(end.Bytes, p.start.Bytes)
-		return nil
+		known = append(known, p.start, end)
 	}
-	if _, h, ok, err := segment.FindHeader(s.file, 0, s.size, b.id, s.first); err != nil {
-		return fmt.Errorf("read %s: %w", s.name, err)
-	} else if ok {
-		s.start.Events, s.start.Bytes = h.Start.Events, h.Start.Bytes
+	for _, d := range k.state.Drops {
+		known = append(known, d.End)
+	}
+	for _, p := range known {
+		if p.Seq <= s.first && p.Events >= s.start.Events {
+			s.start.Events, s.start.Bytes = p.Events, p.Bytes
+		}
 	}
 	return nil
 }

@@ -115,46 +115,44 @@ func (b *Buffer) cleanable() bool {
 
 // segmentEnd is the Seq behind the last batch of segment i; the tail has none yet.
 func (b *Buffer) segmentEnd(i int) uint64 {
-	switch {
-	case i+1 < len(b.segments):
-		return b.segments[i+1].first
-	case b.segments[i] == b.tail:
+	if b.segments[i] == b.tail {
 		return 1<<64 - 1
 	}
-	return b.stored.Seq
+	return b.endOf(i).Seq
 }
 
-// removeFinished deletes the segments that lie before mark, which must be durable. Only
-// the committer calls it.
-func (b *Buffer) removeFinished(mark uint64) {
+// endOf is the numbering behind segment i, as far as it is written.
+func (b *Buffer) endOf(i int) segment.Pos {
+	end := b.stored
+	if i+1 < len(b.segments) {
+		end = b.segments[i+1].start
+	}
+	for _, d := range b.drops {
+		if d.Start.Seq > b.segments[i].first && d.Start.Seq < end.Seq {
+			return d.Start
+		}
+	}
+	return end
+}
+
+// condemnFinished lists the segments that lie before mark, which must be durable, for
+// removal. Only the committer calls it.
+func (b *Buffer) condemnFinished(mark uint64) {
 	b.mu.Lock()
 	// The tail is given up too when room is short and all of it has ended.
 	if t := b.tail; t != nil && mark >= b.stored.Seq && t.size > 0 &&
 		(b.roomFor(b.o.Segment) != 0 || b.volatile && t.size > b.o.Segment/4) {
 		b.tail = nil
 	}
-	var names []string
 	for len(b.segments) > 0 && b.segmentEnd(0) <= mark && b.segments[0].refs == 0 {
 		s := b.segments[0]
 		if b.reader.seg == s {
 			b.reader.seg, b.reader.off = nil, 0
 		}
 		b.closeFile(s)
-		names = append(names, s.name)
+		b.condemned = append(b.condemned, s)
 		b.segments[0] = nil
 		b.segments = b.segments[1:]
-		b.used -= s.length
 	}
-	b.mu.Unlock()
-	for _, name := range names {
-		if err := b.o.FS.Remove(name); err != nil {
-			b.o.Log.Error("buffer cannot remove a finished segment", "segment", name, "error", err)
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	b.mu.Lock()
-	b.roomWait.wakeAll()
 	b.mu.Unlock()
 }

@@ -47,6 +47,7 @@ type Buffer struct {
 
 	// Room.
 	limit        int64
+	ceiling      int64 // the largest limit so far: what was reserved below it may be written
 	used         int64 // lengths of all segment files
 	flying       int64 // length of the frame that the committer has
 	reserved     int64
@@ -63,14 +64,16 @@ type Buffer struct {
 	spare    *segmentFile   // ready to become the tail
 	storing  bool           // the committer is writing to the tail
 
-	mem      memory
-	reader   reader
-	window   window
-	drops    []*drop           // given up, and not yet passed by the reader
-	restored map[uint64][]Span // ended before the restart, and not yet passed by the reader
-	ahead    uint64            // events in drops and restored
-	dropping bool              // somebody is giving up a segment
-	aside    int               // damaged pieces kept aside
+	mem       memory
+	reader    reader
+	again     again
+	window    window
+	drops     []*drop           // given up, and not yet passed by the reader
+	restored  map[uint64][]Span // ended before the restart, and not yet passed by the reader
+	ahead     uint64            // events in drops and restored
+	dropping  bool              // somebody is giving up a segment
+	condemned []*segmentFile    // given up, but not removed yet
+	aside     int               // damaged pieces kept aside
 
 	dirty     bool // something changed since the last checkpoint
 	unsynced  bool // Interval: written since the last sync

@@ -1,0 +1,474 @@
+package buffer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/event"
+	"weir/internal/input"
+	"weir/internal/ledger"
+	"weir/internal/vfs/vfstest"
+)
+
+// modelBatch is what the model knows of a batch.
+type modelBatch struct {
+	id, count, pad int
+	tag            string
+	fate           []*ledger.Fate // of each entry; nil: has not ended
+	ever           []bool         // it has ended at some time
+	gone           bool           // a Gap told that it is lost
+	lost           bool           // likewise, at some time
+}
+
+func (m *modelBatch) batch() event.Batch { return batchOf(m.tag, m.id, m.count, m.pad) }
+
+// model drives a Buffer and a plain slice side by side.
+type model struct {
+	t       *rapid.T
+	fs      *vfstest.FS
+	o       Options
+	b       *Buffer
+	batches []*modelBatch // batches[i] has Seq i+1
+	acked   int           // so many batches were acknowledged as stored
+	read    int           // Seq of the last batch that the reader has passed
+	held    []Ref         // handed out and not settled, one entry each
+	ids     int
+	logged  bytes.Buffer
+	power   bool // the power was cut: settled entries may come back once
+}
+
+const modelLimit = 64 << 10
+
+func newModel(t *rapid.T) *model {
+	m := &model{t: t, fs: vfstest.New()}
+	m.o = Options{
+		FS: m.fs, Dir: "q", Log: testLog(nil), Limit: modelLimit, Segment: 4 << 10,
+		Overflow:   rapid.SampledFrom([]Overflow{Throw, DropOldest, DropNewest, Block}).Draw(t, "overflow"),
+		Durability: rapid.SampledFrom([]Durability{Interval}).Draw(t, "durability"),
+		Compress:   rapid.SampledFrom([]string{"", "", "zstd", "gzip"}).Draw(t, "codec"),
+		Recent:     rapid.SampledFrom([]int64{1, 64 << 10, 1 << 20}).Draw(t, "recent"),
+	}
+	m.o.Log = slog.New(slog.NewTextHandler(&m.logged, nil))
+	m.open()
+	return m
+}
+
+func (m *model) open() {
+	fmt.Fprintln(&m.logged, "OPEN")
+	m.list()
+	m.o.FS, m.o.Book = m.fs, &ledger.Book{}
+	b, err := Open(m.o)
+	if err == nil {
+		fmt.Fprintln(&m.logged, "OPENED", b.mark, b.stored, b.reader.pos)
+	}
+	if err != nil {
+		m.t.Fatalf("open: %v", err)
+	}
+	m.b = b
+	st := b.Stats()
+	if int(st.Stored) < m.acked {
+		m.t.Fatalf("acknowledged up to %d, stored after opening: %d", m.acked, st.Stored)
+	}
+	if int(st.Stored) > len(m.batches) {
+		m.t.Fatalf("stored %d batches of %d", st.Stored, len(m.batches))
+	}
+	for i := int(st.Stored); i < len(m.batches); i++ {
+		m.batches[i] = nil // never stored, never acknowledged
+	}
+	m.batches = m.batches[:st.Stored]
+	m.acked = int(st.Stored)
+	m.read = int(st.Mark)
+	m.held = nil
+	for i, mb := range m.batches[:m.read] {
+		for j, f := range mb.fate {
+			if f == nil && !mb.gone && !(m.power && (mb.lost || mb.ever[j])) {
+				m.t.Fatalf("the mark is at %d, but batch %d has not ended\n%s", st.Mark, i+1, m.logged.String())
+			}
+		}
+	}
+	m.check()
+}
+
+// abort ends a buffer whose file system is dead.
+func abort(b *Buffer) {
+	b.mu.Lock()
+	b.sealed, b.stopping, b.giveUp = true, true, true
+	b.roomWait.wakeAll()
+	b.mu.Unlock()
+	b.kickCommitter()
+	<-b.done
+}
+
+func brief() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 3*time.Second)
+}
+
+func (m *model) check() {
+	synctest.Wait()
+	mustBalanceModel(m)
+	if n := m.fs.Total(segmentExt); n > modelLimit {
+		m.t.Fatalf("segments have %d bytes, the limit is %d", n, modelLimit)
+	}
+}
+
+func mustBalanceModel(m *model) {
+	s := m.b.Stats()
+	if s.Balance != 0 {
+		m.t.Fatalf("balance %d: %+v book %+v", s.Balance, s, m.o.Book.Sheet())
+	}
+	if s.Bytes > s.Limit {
+		m.t.Fatalf("bytes above limit: %+v", s)
+	}
+}
+
+func (m *model) append(t *rapid.T) {
+	defer synctest.Wait()
+	slow := rapid.Bool().Draw(t, "slow")
+	for range rapid.IntRange(1, 12).Draw(t, "batches") {
+		mb := &modelBatch{
+			id:    m.ids,
+			count: rapid.IntRange(1, 5).Draw(t, "count"),
+			pad:   rapid.IntRange(0, 600).Draw(t, "pad"),
+			tag:   rapid.SampledFrom([]string{"a", "b.c", ""}).Draw(t, "tag"),
+		}
+		mb.fate, mb.ever = make([]*ledger.Fate, mb.count), make([]bool, mb.count)
+		m.ids++
+		ctx, cancel := brief()
+		seq, err := m.b.Append(ctx, mb.batch())
+		cancel()
+		if slow {
+			synctest.Wait()
+		}
+		switch {
+		case err == nil:
+			m.batches = append(m.batches, mb)
+			if int(seq) != len(m.batches) {
+				t.Fatalf("seq %d for batch %d", seq, len(m.batches))
+			}
+		case errors.Is(err, input.ErrRefused) && m.o.Overflow == Throw,
+			errors.Is(err, ErrDropped) && (m.o.Overflow == DropNewest || m.o.Overflow == DropOldest),
+			errors.Is(err, context.DeadlineExceeded):
+		default:
+			t.Fatalf("append: %v", err)
+		}
+	}
+}
+
+func (m *model) flush(t *rapid.T) {
+	ctx, cancel := brief()
+	defer cancel()
+	last := len(m.batches)
+	if err := m.b.Flush(ctx); err == nil {
+		m.acked = last
+	} else if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("flush: %v", err)
+	}
+}
+
+func (m *model) next(t *rapid.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	k, err := m.b.Next(ctx)
+	if err == nil {
+		fmt.Fprintln(&m.logged, "NEXT", k.Gap, len(k.Items()))
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	if err != nil {
+		t.Fatalf("next: %v", err)
+	}
+	m.take(k)
+	k.Release()
+}
+
+// take compares a run with the model.
+func (m *model) take(k *Run) {
+	t := m.t
+	if g := k.Gap; g != nil {
+		// With Interval a power cut loses what was not synced; the rest of the books says so.
+		cut := m.power && m.o.Durability == Interval
+		if g.Reason != ledger.BufferFull && g.Reason != ledger.DiskFull && !(cut && g.Reason == ledger.Damaged) {
+			t.Fatalf("unexpected gap %+v", g)
+		}
+		var n, tags uint64
+		for seq := g.First; seq <= g.Last; seq++ {
+			mb := m.batches[seq-1]
+			mb.gone, mb.lost = true, true
+			for _, f := range mb.fate {
+				if f == nil {
+					n++
+				}
+			}
+		}
+		for _, l := range g.Tags {
+			tags += l.Events
+		}
+		if int(g.First) <= m.read || !cut && g.Events > tags || !m.power && g.Events != n {
+			t.Fatalf("gap %+v: %d events in the model, read up to %d", g, n, m.read)
+		}
+		m.read = int(g.Last)
+	}
+	for _, it := range k.Items() {
+		m.skipEnded(int(it.Seq) - 1)
+		if int(it.Seq) != m.read+1 {
+			t.Fatalf("batch %d after %d", it.Seq, m.read)
+		}
+		m.read = int(it.Seq)
+		m.takeItem(&it)
+	}
+}
+
+// skipEnded passes batches that had ended as a whole before a restart.
+func (m *model) skipEnded(to int) {
+	for m.read < to {
+		mb := m.batches[m.read]
+		for i, f := range mb.fate {
+			if f == nil && !mb.gone && !(m.power && (mb.lost || mb.ever[i])) {
+				m.t.Fatalf("batch %d was skipped, but has not ended", m.read+1)
+			}
+		}
+		m.read++
+	}
+}
+
+func (m *model) takeItem(it *Item) {
+	t, mb := m.t, m.batches[it.Seq-1]
+	want := mb.batch()
+	if it.Batch.Tag != want.Tag || it.Batch.Count != want.Count || !bytes.Equal(it.Batch.Entries, want.Entries) || it.Batch.First != want.First || it.Batch.Last != want.Last {
+		t.Fatalf("batch %d differs", it.Seq)
+	}
+	if mb.gone && !m.power {
+		t.Fatalf("batch %d was given up and comes now", it.Seq)
+	}
+	mb.gone = false
+	ended := make([]bool, mb.count)
+	for _, s := range it.Ended {
+		for i := s.First; i < s.First+s.Count; i++ {
+			ended[i] = true
+		}
+	}
+	off := 0
+	for i := range mb.count {
+		_, n, err := event.Next(it.Batch.Entries[off:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case ended[i] && mb.fate[i] == nil && !(m.power && mb.ever[i]):
+			t.Fatalf("entry %d of batch %d counts as ended", i, it.Seq)
+		case !ended[i] && mb.fate[i] != nil && !m.power:
+			t.Fatalf("entry %d of batch %d comes again", i, it.Seq)
+		case !ended[i]:
+			mb.fate[i] = nil
+			m.held = append(m.held, it.Ref(off, n, Span{uint32(i), 1}))
+		}
+		off += n
+	}
+}
+
+func (m *model) view(t *rapid.T) {
+	if len(m.held) == 0 {
+		return
+	}
+	r := rapid.SampledFrom(m.held).Draw(t, "ref")
+	v, err := m.b.View(r)
+	if err != nil {
+		t.Fatalf("view %+v: %v", r, err)
+	}
+	defer v.Release()
+	if want := fmt.Sprintf("%d/%d", m.batches[r.Seq-1].id, r.First); !bytes.Contains(v.Bytes, []byte(want)) || len(v.Bytes) != int(r.Len) {
+		t.Fatalf("view %+v gives %q", r, v.Bytes)
+	}
+}
+
+func (m *model) settle(t *rapid.T) {
+	if len(m.held) == 0 {
+		return
+	}
+	fates := []ledger.Fate{{Class: ledger.Delivered}, {Class: ledger.Rejected, Reason: ledger.TooOld}, {Class: ledger.Dropped, Reason: ledger.RetryLimit}}
+	oldest := rapid.Bool().Draw(t, "oldest")
+	var parts []Part
+	for range min(len(m.held), rapid.IntRange(1, 30).Draw(t, "parts")) {
+		i := 0
+		if !oldest {
+			i = rapid.IntRange(0, len(m.held)-1).Draw(t, "which")
+		}
+		r := m.held[i]
+		m.held = append(m.held[:i], m.held[i+1:]...)
+		f := rapid.SampledFrom(fates).Draw(t, "fate")
+		parts = append(parts, Part{Seq: r.Seq, Span: r.Span, Fate: f})
+		m.batches[r.Seq-1].fate[r.First] = &f
+		m.batches[r.Seq-1].ever[r.First] = true
+	}
+	if err := m.b.Settle(parts); err != nil {
+		t.Fatalf("settle: %v", err)
+	}
+	fmt.Fprintln(&m.logged, "SETTLE", parts, m.b.Stats().Mark)
+	if err := m.b.Settle(parts[:1]); !errors.Is(err, ErrGone) {
+		t.Fatalf("settled twice: %v", err)
+	}
+}
+
+// weak notes that the journal could not remember what was settled.
+func (m *model) weak() {
+	m.b.journalMu.Lock()
+	m.power = m.power || m.b.journal.bad != nil
+	m.b.journalMu.Unlock()
+}
+
+func (m *model) kill(*rapid.T) {
+	m.weak()
+	fs := m.fs.Kill()
+	abort(m.b)
+	m.fs = fs
+	m.open()
+	m.fates()
+}
+
+// fates compares the buffer's own sheet with the model, which is exact after SIGKILL.
+func (m *model) fates() {
+	if m.power {
+		return
+	}
+	var want ledger.Sheet
+	for _, mb := range m.batches {
+		want.Admitted += uint64(mb.count)
+		for _, f := range mb.fate {
+			if f != nil {
+				want.Add(*f, 1)
+			}
+		}
+	}
+	got := m.b.own
+	got.Dropped[ledger.BufferFull], got.Dropped[ledger.DiskFull] = 0, 0
+	if got != want {
+		m.t.Fatalf("sheet %+v, want %+v", got, want)
+	}
+}
+
+func (m *model) cut(t *rapid.T) {
+	fs := m.fs.Crash(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "survives") })
+	abort(m.b)
+	m.fs = fs
+	m.power = true
+	if m.o.Durability != Sync {
+		m.acked = 0 // within the last interval
+	}
+	m.open()
+}
+
+func (m *model) reopen(t *rapid.T) {
+	ctx, cancel := brief()
+	defer cancel()
+	last := len(m.batches)
+	if err := m.b.Close(ctx); err == nil {
+		m.acked = last
+	} else if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("close: %v", err)
+	}
+	m.weak()
+	m.fs.Heal()
+	m.fs.SetCapacity(0)
+	m.open()
+	m.fates()
+}
+
+func (m *model) fault(t *rapid.T) {
+	m.fs.Inject(vfstest.Fault{
+		Op:    rapid.SampledFrom([]vfstest.Op{vfstest.Write, vfstest.Datasync, vfstest.Create, vfstest.Rename, vfstest.SyncDir, vfstest.Remove, vfstest.Truncate, vfstest.Allocate}).Draw(t, "op"),
+		Name:  rapid.SampledFrom([]string{"", segmentExt, checkpointName, journalPrefix}).Draw(t, "name"),
+		After: rapid.IntRange(0, 4).Draw(t, "after"),
+		Times: rapid.IntRange(1, 3).Draw(t, "times"),
+		Err:   rapid.SampledFrom([]error{syscall.EIO, syscall.ENOSPC}).Draw(t, "error"),
+		Short: rapid.SampledFrom([]int{0, 1, 100, 1000}).Draw(t, "short"),
+	})
+}
+
+func (m *model) drain() {
+	m.fs.Heal()
+	m.fs.SetCapacity(0)
+	time.Sleep(3 * time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := m.b.Seal(ctx); err != nil {
+		m.t.Fatalf("seal: %v", err)
+	}
+	for {
+		k, err := m.b.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			m.t.Fatalf("drain: %v", err)
+		}
+		m.take(k)
+		k.Release()
+	}
+	m.skipEnded(len(m.batches))
+	var parts []Part
+	for _, r := range m.held {
+		parts = append(parts, Part{Seq: r.Seq, Span: r.Span, Fate: ledger.Fate{Class: ledger.Delivered}})
+	}
+	if err := m.b.Settle(parts); err != nil {
+		m.t.Fatalf("settle the rest: %v", err)
+	}
+	m.check()
+	if s := m.b.Stats(); s.PendingEvents != 0 || int(s.Mark) != len(m.batches) {
+		m.t.Fatalf("drained %d batches, but %+v", len(m.batches), s)
+	}
+	if err := m.b.Close(ctx); err != nil {
+		m.t.Fatalf("close: %v", err)
+	}
+}
+
+// TestModel is the buffer against a slice: P1 (the balance), P2 (what was acknowledged is
+// there), P3 (what was settled does not come again, except after a power cut) and P4
+// (order), whatever fails and whenever the process or the power dies.
+func TestModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
+			m := newModel(rt)
+			defer func() {
+				m.fs.Kill()
+				abort(m.b)
+			}()
+			rt.Repeat(map[string]func(*rapid.T){
+				"":        func(*rapid.T) { m.check() },
+				"append":  m.append,
+				"append2": m.append,
+				"flush":   m.flush,
+				"next":    m.next,
+				"next2":   m.next,
+				"view":    m.view,
+				"settle":  m.settle,
+				"settle2": m.settle,
+				"kill":    m.kill,
+				"cut":     m.cut,
+				"reopen":  m.reopen,
+				"fault":   m.fault,
+				"fill":    func(t *rapid.T) { m.fs.SetCapacity(int64(rapid.IntRange(8<<10, 64<<10).Draw(t, "capacity"))) },
+				"heal":    func(*rapid.T) { m.fs.Heal(); m.fs.SetCapacity(0) },
+				"wait":    func(*rapid.T) { time.Sleep(1100 * time.Millisecond) },
+			})
+			m.drain()
+		})
+	})
+}
+
+func (m *model) list() {
+	n, _ := m.fs.List("q")
+	for _, x := range n {
+		m.t.Log(x, len(m.fs.Contents("q/"+x)))
+	}
+}
