@@ -25,13 +25,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
+// Collector is prometheus.Collector, so that callers need not import it.
+type Collector = prometheus.Collector
+
 // Options configures a Handler. Log and Source are required.
 type Options struct {
 	Log     *slog.Logger
 	Source  Source
 	Version string
 	// Collectors gives further metrics, such as those of plug-ins, at each scrape; may be nil.
-	Collectors func() []prometheus.Collector
+	Collectors func() []Collector
 	// Started is when weir was started; the zero time is now.
 	Started time.Time
 	Now     func() time.Time // nil is time.Now

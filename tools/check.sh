@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# The checks of this repository, one step after the other, ending at the first failure:
+#
+#   tools/check.sh all|lint|unit|race|fuzz|e2e …
+#
+# On Debian as root it installs what some checks need beyond Go. A check that cannot run
+# here is left out, and the last lines say which and why.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+FUZZTIME=${FUZZTIME:-3s}
+left_out=()
+started=$SECONDS
+
+say() { printf '\n== %s\n' "$*"; }
+
+leave_out() { left_out+=("$1: $2"); }
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# install PACKAGE… installs Debian packages if it may, and says whether it could.
+updated=
+install() {
+  have apt-get && [ "$(id -u)" = 0 ] || return 1
+  if [ -z "$updated" ]; then
+    apt-get update -qq >/dev/null 2>&1 || return 1
+    updated=yes
+  fi
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1
+}
+
+prepare() {
+  say "prepare"
+  have go || { echo "weir needs Go, see go.mod for the version: https://go.dev/dl/"; exit 1; }
+  go version
+  if ! have aws && ! install awscli; then
+    leave_out "AWS CLI against the local endpoint" "aws is not on the PATH (apt-get install awscli)"
+  fi
+  if ! have fluent-bit; then
+    leave_out "live Fluent Bit as a client" "fluent-bit is not on the PATH; recorded streams of its forward output are used"
+  fi
+}
+
+lint() {
+  say "gofmt"
+  local bad
+  bad=$(gofmt -l cmd internal test tools)
+  if [ -n "$bad" ]; then
+    echo "not formatted, run gofmt -w on:"
+    echo "$bad"
+    exit 1
+  fi
+  say "go vet"
+  go vet ./...
+  say "staticcheck"
+  go tool -modfile=tools/go.mod staticcheck ./...
+  echo ok
+}
+
+unit() {
+  say "unit tests"
+  go test $(go list ./... | grep -v '/test/')
+}
+
+race() {
+  say "race detector"
+  if ! have gcc && ! install gcc libc6-dev; then
+    leave_out "race detector" "it needs a C compiler (apt-get install gcc libc6-dev)"
+    return
+  fi
+  # Only packages in which goroutines meet: pure ones have nothing to race.
+  local packages
+  packages=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./cmd/... ./internal/... |
+    awk '/ (sync|sync\/atomic|testing\/synctest|go.uber.org\/goleak)( |$)/ { print $1 }')
+  CGO_ENABLED=1 go test -race -short $packages
+}
+
+fuzz() {
+  say "fuzz, $FUZZTIME a target"
+  local pkg target
+  while read -r pkg; do
+    for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$pkg"/*_test.go | sed 's/^func //'); do
+      printf '%-32s %s\n' "${pkg#./}" "$target"
+      go test -run '^$' -fuzz "^$target\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 5s "$pkg" </dev/null >build/fuzz.log 2>&1 || {
+        cat build/fuzz.log
+        exit 1
+      }
+    done
+  done < <(grep -rlE '^func Fuzz' --include='*_test.go' ./cmd ./internal | xargs -rn1 dirname | sort -u)
+}
+
+e2e() {
+  say "end to end"
+  go test -count=1 ./test/...
+}
+
+summary() {
+  say "done in $((SECONDS - started)) s"
+  if [ ${#left_out[@]} -gt 0 ]; then
+    echo "left out:"
+    printf '  %s\n' "${left_out[@]}"
+  else
+    echo "nothing was left out"
+  fi
+}
+
+mkdir -p build
+for step in "${@:-all}"; do
+  case $step in
+    all) prepare; lint; unit; race; fuzz; e2e ;;
+    lint | unit | race | fuzz) "$step" ;;
+    e2e) prepare; e2e ;;
+    *) echo "usage: tools/check.sh all|lint|unit|race|fuzz|e2e …" >&2; exit 2 ;;
+  esac
+done
+summary
