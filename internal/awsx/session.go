@@ -184,27 +184,42 @@ func (s *Session) Sign(ctx context.Context, r *http.Request, sum string) (aws.Cr
 	return creds, nil
 }
 
+// amzDate is the form of the header X-Amz-Date.
+const amzDate = "20060102T150405Z"
+
 // skewTolerated is how far clocks may differ before AWS refuses a signature (it says five
 // minutes), less a margin.
 const skewTolerated = 4 * time.Minute
 
-// Skewed is called with the Date header of an answer that refused a signature. When the
-// service's clock and the one we sign with differ by more than AWS tolerates, signing
-// continues by the service's clock and the result is true: try again at once.
-func (s *Session) Skewed(date string) bool {
-	t, err := http.ParseTime(date)
+// Skewed is called with the Date header of an answer that refused a signature, and with
+// the X-Amz-Date header of the request. When the two differ by more than AWS tolerates,
+// signing continues by the service's clock and the result is true: try again at once.
+func (s *Session) Skewed(date, signed string) bool {
+	theirs, err := http.ParseTime(date)
 	if err != nil {
 		return false
 	}
-	ahead := t.Sub(s.now())
-	old := time.Duration(s.offset.Load())
-	if diff := ahead - old; diff < skewTolerated && diff > -skewTolerated {
+	ours, err := time.Parse(amzDate, signed)
+	if err != nil {
 		return false
 	}
-	if ahead < skewTolerated && ahead > -skewTolerated {
+	tolerated := func(d time.Duration) bool { return d < skewTolerated && d > -skewTolerated }
+	if tolerated(theirs.Sub(ours)) {
+		return false
+	}
+	ahead := theirs.Sub(s.now())
+	if tolerated(ahead) {
 		ahead = 0 // our clock was set right meanwhile
 	}
-	if s.offset.Swap(int64(ahead)) == int64(old) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.Skew(); tolerated(ahead-old) && (ahead == 0) == (old == 0) {
+		return true // another request has just found that out
+	}
+	switch s.offset.Store(int64(ahead)); ahead {
+	case 0:
+		s.log.Info("this machine's clock agrees with the service's again")
+	default:
 		s.log.Warn("this machine's clock differs from the service's; signing by the service's clock",
 			"difference", (-ahead).Round(time.Second).String(), "hint", "set the clock (NTP): event times are taken from it too")
 	}

@@ -326,7 +326,9 @@ func TestInstanceMetadata(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	dir := environment(t)
 	file := filepath.Join(dir, "credentials")
-	keys := func(id string) string { return "[default]\naws_access_key_id = " + id + "\naws_secret_access_key = x\n" }
+	keys := func(id string) string {
+		return "[default]\naws_access_key_id = " + id + "\naws_secret_access_key = x\n"
+	}
 	write(t, file, keys("OLD"))
 	s := open(t, Params{})
 	used := retrieve(t, s)
@@ -370,17 +372,26 @@ func TestSkewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
-	for _, c := range []struct {
-		date string
-		want bool
-		skew time.Duration
+	for i, c := range []struct {
+		date   string
+		signed time.Duration // how far the signature was from our clock
+		want   bool
+		skew   time.Duration
 	}{
-		{"", false, 0}, {date(time.Minute), false, 0}, {date(-time.Minute), false, 0}, {date(time.Hour), true, time.Hour},
-		{date(time.Hour + time.Minute), false, time.Hour}, {date(0), true, 0}, {date(-24 * time.Hour), true, -24 * time.Hour},
+		{"", 0, false, 0}, {date(time.Minute), 0, false, 0}, {date(-time.Minute), 0, false, 0},
+		{date(time.Hour), 0, true, time.Hour},
+		{date(time.Hour), 0, true, time.Hour}, // another request, signed before that was known
+		{date(time.Hour + time.Minute), time.Hour, false, time.Hour},
+		{date(30 * time.Second), time.Hour, true, 0}, // our clock was set right
+		{date(30 * time.Second), time.Hour, true, 0},
+		{date(-24 * time.Hour), 0, true, -24 * time.Hour},
 	} {
-		if got := s.Skewed(c.date); got != c.want || s.Skew() != c.skew {
-			t.Errorf("%q: %v, skew %v; want %v, %v", c.date, got, s.Skew(), c.want, c.skew)
+		if got := s.Skewed(c.date, now.Add(c.signed).Format(amzDate)); got != c.want || s.Skew() != c.skew {
+			t.Errorf("case %d: %v, skew %v; want %v, %v", i, got, s.Skew(), c.want, c.skew)
 		}
+	}
+	if s.Skewed(date(time.Hour), "nonsense") {
+		t.Error("a signature without a time")
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *client) call(ctx context.Context, m *message) (*reply, error) {
 			return nil, &failure{output.Unavailable, err}
 		case a.status/100 == 2 || awsx.Classify(a.status, a.code) != output.Credentials:
 			return a, nil
-		case !skewed && c.session.Skewed(date):
+		case !skewed && c.session.Skewed(date, r.Header.Get("X-Amz-Date")):
 			skewed = true
 			continue
 		case !refreshed && c.session.Refresh(ctx, used):

@@ -2,6 +2,7 @@ package cloudwatch
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -412,4 +413,43 @@ func FuzzAdd(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Disorder of a millisecond is noticed, and events of one time stay in order of arrival
+// also where there are many.
+func TestOrderStable(t *testing.T) {
+	t.Parallel()
+	var in []entry
+	for i := range 200 {
+		in = append(in, entry{event.Time(1_796_000_000_000+int64(1-i/100)) * 1e6, fmt.Sprint(i)})
+	}
+	drain(t, keyM(), in, func(taken []entry, events []sentEvent, ended []output.Ended) {
+		if len(taken) != 200 {
+			t.Errorf("%d entries in the first request", len(taken))
+		}
+		checkRequest(t, taken, events, ended)
+	})
+}
+
+// Adding events allocates nothing once the buffers have grown.
+func TestAddAllocates(t *testing.T) {
+	in := kubernetesBatch(1000)
+	for name, e := range map[string]*encoding{
+		"whole": {json: event.JSONOptions{DropEmpty: true}, maxEvents: maxEvents},
+		"keys":  {keys: []event.Path{event.KeyPath("log"), event.KeyPath("stream")}, maxEvents: maxEvents},
+		"formatter": {
+			formatter: echo{}, dropEmpty: true, trim: true, drop: event.NewPathSet(event.KeyPath("time")), maxEvents: maxEvents,
+		},
+	} {
+		b := &body{e: e}
+		n := testing.AllocsPerRun(10, func() {
+			b.reset("g", "s", "tag")
+			if got, _, _ := b.add(in, 1000); got != 1000 {
+				t.Fatalf("took %d", got)
+			}
+		})
+		if n > 0 {
+			t.Errorf("%s: %v allocations for 1000 events", name, n)
+		}
+	}
 }

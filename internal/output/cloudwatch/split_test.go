@@ -152,6 +152,12 @@ func TestSplit(t *testing.T) {
 func TestSplitTags(t *testing.T) {
 	t.Parallel()
 	r := rec(event.Unix(1, 0), nil, nil, "")
+	s := named(t, Params{GroupName: "g", StreamName: "s"}, placeholder.Options{}, true).Splitter()
+	for _, tag := range []string{"a", "b", "b", "a"} {
+		if d := cmp.Diff([]string{"1 g|s|" + tag}, lanes(t, s, tag, r)); d != "" {
+			t.Error(d)
+		}
+	}
 	for _, withTag := range []bool{false, true} {
 		s := named(t, Params{GroupName: "g", TagAsStream: true}, placeholder.Options{}, withTag).Splitter()
 		for _, tag := range []string{"a", "b", "b", "a"} {
