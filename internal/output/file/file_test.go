@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/config"
 	"weir/internal/event"
+	"weir/internal/fluentconf"
 	"weir/internal/ledger"
 	"weir/internal/output"
 	"weir/internal/placeholder"
@@ -468,5 +470,27 @@ func BenchmarkSplit(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/event")
 		})
+	}
+}
+
+func TestCheckPointsAtThePath(t *testing.T) {
+	at := fluentconf.Pos{File: "f", Line: 3, Column: 8}
+	s := &fluentconf.Section{Name: "match", Pos: fluentconf.Pos{File: "f", Line: 2, Column: 1}, Params: []fluentconf.Param{
+		{Key: "path", Value: fluentconf.Value{Text: "a.%Y%m%d%H%M", Pos: at}},
+		{Key: "recompress", Value: fluentconf.Value{Text: "true"}},
+		{Key: "symlink_path", Value: fluentconf.Value{}},
+	}}
+	var d config.Diagnostics
+	var p Params
+	config.Decode(s, &p, &d)
+	p.Check(s, placeholder.Options{ChunkKeys: []string{"time", "tag"}, Timekey: time.Hour}, &d)
+	if len(d.Errors) != 2 || len(d.Warnings) != 2 {
+		t.Fatalf("errors %v, warnings %v", d.Errors, d.Warnings)
+	}
+	if e := d.Errors[0]; e.Pos != at || !strings.Contains(e.Text, `"a.%Y%m%d%H%M_N.log" has no ${tag}`) {
+		t.Errorf("error %v", e)
+	}
+	if w := d.Warnings[0]; !strings.Contains(w.Text, "shows the minute") {
+		t.Errorf("warning %v", w)
 	}
 }
