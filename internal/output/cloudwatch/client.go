@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -68,15 +69,18 @@ func (c *client) call(ctx context.Context, m *message) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.deadline)
 	defer cancel()
 	skewed, refreshed := false, false
+	p := &payload{b: m.body}
+	defer p.open.Wait()
 	for stale := 0; ; {
-		r, err := c.request(ctx, m)
-		if err != nil {
-			return nil, &failure{output.Refused, err}
-		}
+		r := c.request(ctx, m, p)
 		used, err := c.session.Sign(ctx, r, m.sum)
+		if err != nil && ctx.Err() != nil {
+			return nil, &failure{output.Unavailable, err}
+		}
 		if err != nil {
 			return nil, &failure{output.Credentials, err}
 		}
+		r.Body = p.reader()
 		a, date, err := c.roundTrip(r, m)
 		var s *staleError
 		switch {
@@ -98,23 +102,46 @@ func (c *client) call(ctx context.Context, m *message) (*reply, error) {
 	}
 }
 
-func (c *client) request(ctx context.Context, m *message) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint.String(), bytes.NewReader(m.body))
-	if err != nil {
-		return nil, fmt.Errorf("build request: %w", err)
-	}
-	r.Header = http.Header{
-		"Content-Type": {"application/x-amz-json-1.1"},
-		"X-Amz-Target": {"Logs_20140328." + m.op},
-		"User-Agent":   {"weir"},
-	}
+// payload hands out readers of a body. net/http may go on reading one after it has given
+// up on a request; wait returns when none is read any more, so that the body's memory can
+// be used again.
+type payload struct {
+	b    []byte
+	open sync.WaitGroup
+}
+
+type payloadReader struct {
+	*bytes.Reader
+	done func()
+}
+
+func (r *payloadReader) Close() error { r.done(); return nil }
+
+func (p *payload) reader() io.ReadCloser {
+	p.open.Add(1)
+	return &payloadReader{bytes.NewReader(p.b), sync.OnceFunc(p.open.Done)}
+}
+
+func (c *client) request(ctx context.Context, m *message, p *payload) *http.Request {
+	r := (&http.Request{
+		Method: http.MethodPost, URL: c.endpoint, Host: c.endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		ContentLength: int64(len(m.body)),
+		GetBody:       func() (io.ReadCloser, error) { return p.reader(), nil },
+		Header: http.Header{
+			"Content-Type": {"application/x-amz-json-1.1"},
+			"X-Amz-Target": {"Logs_20140328." + m.op},
+			"User-Agent":   {"weir"},
+		},
+	}).WithContext(ctx)
+	u := *c.endpoint // signing writes into it
+	r.URL = &u
 	if m.encoding != "" {
 		r.Header["Content-Encoding"] = []string{m.encoding}
 	}
 	if c.format != "" && m.op == "PutLogEvents" {
 		r.Header["X-Amzn-Logs-Format"] = []string{c.format}
 	}
-	return r, nil
+	return r
 }
 
 // staleError is a request that died on a connection that had been used before, without a

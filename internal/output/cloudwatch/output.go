@@ -64,6 +64,7 @@ type Output struct {
 	retryLimit  *int
 	retryWait   *time.Duration
 	throttled   throttles
+	partial     partials
 	logRejected bool
 	entityTold  atomic.Bool
 

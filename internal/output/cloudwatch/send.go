@@ -25,7 +25,7 @@ type request struct {
 	fates    []ledger.Reason // what the service rejected, by entry; empty: nothing
 	resent   bool            // an attempt may have been accepted without our seeing the answer
 	sent     int             // bytes of bodies sent by the last Send
-	zipped   []byte
+	zip      zipper
 	msg      message // the body as last encoded, for a retry without hashing again
 	msgTo    int     // up to which item msg goes; 0: there is none
 	msgToken string
@@ -52,16 +52,21 @@ func (r *request) Fill() float64 { return r.body.fill() }
 // Send implements output.Request.
 func (r *request) Send(ctx context.Context) output.Result {
 	r.sent = 0
+	if r.body.pieces && r.next == 0 {
+		r.next = r.o.partial.done(r)
+	}
 	for n := len(r.body.items); r.next < n; {
 		to := n
 		if r.body.pieces {
 			to = r.next + 1 // each has the size of a whole request
 		}
 		if err := r.put(ctx, to); err != nil {
+			r.o.partial.note(r)
 			return output.Result{Err: err, Bytes: r.sent, Resent: r.resent}
 		}
 		r.next, r.msgTo = to, 0
 	}
+	r.o.partial.note(r)
 	res := output.Result{Bytes: r.sent, Resent: r.resent}
 	if len(r.body.ended) > 0 || len(r.fates) > 0 {
 		res.Ended = r.body.settle(nil, r.reasons())
@@ -182,9 +187,8 @@ func (r *request) encode(to int, token string) *message {
 	plain := r.body.wire(r.next, to, token, r.o.tail)
 	r.msg = message{op: "PutLogEvents", body: plain}
 	if r.o.gzip {
-		r.zipped = compress(r.zipped[:0], plain)
-		if len(r.zipped) < len(plain) {
-			r.msg.body, r.msg.encoding = r.zipped, "gzip"
+		if z := r.zip.compress(plain); z != nil {
+			r.msg.body, r.msg.encoding = z, "gzip"
 		}
 	}
 	r.msg.sum = hexSum(r.msg.body)

@@ -56,7 +56,7 @@ func (o *Output) create(ctx context.Context, group, stream string, g groupSettin
 	what := fmt.Sprintf("create stream %q in group %q", stream, group)
 	err, _ := o.flight.do(ctx, what, func() *output.Error {
 		for attempt := 0; ; attempt++ {
-			err := o.operation(ctx, what, "CreateLogStream", streamBody(group, stream))
+			err := kept(o.operation(ctx, what, "CreateLogStream", streamBody(group, stream)))
 			switch {
 			case err == nil:
 				o.stats.streams.Add(1)
@@ -76,11 +76,20 @@ func (o *Output) create(ctx context.Context, group, stream string, g groupSettin
 	return err
 }
 
+// kept makes sure that no event is given up because its target cannot be made as the
+// configuration wants it: what the service does not like is a name, a key or a tag.
+func kept(err *output.Error) *output.Error {
+	if err != nil && err.Kind == output.Refused {
+		err.Kind, err.Hint = output.Denied, "check kms_key_id, log_group_class and log_group_aws_tags"
+	}
+	return err
+}
+
 func (o *Output) createGroup(ctx context.Context, group string, g groupSettings) *output.Error {
 	what := fmt.Sprintf("create group %q", group)
 	err, _ := o.flight.do(ctx, what, func() *output.Error {
 		existed := false
-		err := o.operationOr(ctx, what, "CreateLogGroup", o.groupBody(group, g), &existed)
+		err := kept(o.operationOr(ctx, what, "CreateLogGroup", o.groupBody(group, g), &existed))
 		if err != nil {
 			return err
 		}
@@ -127,7 +136,9 @@ func (o *Output) operationOr(ctx context.Context, what, op string, body []byte, 
 	if e.Kind == output.Throttled {
 		// The quotas of the create calls are far below that of PutLogEvents, which this must
 		// not slow down. The lane waits for its turn.
-		o.stats.createThrottled.Add(1)
+		if o.stats.createThrottled.Add(1) == 1 {
+			o.log.Info("creating groups and streams is throttled by the account's quota; each waits for its turn", "op", op)
+		}
 		e.Kind, e.After = output.Conflict, max(e.After, time.Second)
 	}
 	return e
