@@ -63,7 +63,7 @@ func compileRegexp(w string) (*rx.Regexp, error) {
 	if len(w) < 2 || w[len(w)-1] != '/' {
 		return nil, fmt.Errorf("%w %q: a regular expression is written /…/ and contains no blank (blanks separate patterns)", ErrPattern, w)
 	}
-	re, err := rx.Compile(`\A(?:`+w[1:len(w)-1]+`)\Z`, rx.Options{})
+	re, err := rx.Compile(`\A`+w[1:len(w)-1]+`\Z`, rx.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %w", ErrPattern, w, err)
 	}
@@ -90,6 +90,53 @@ func (p *Pattern) Match(tag string) bool {
 		} else if matchGlob(a.prog, tag) {
 			return true
 		}
+	}
+	return false
+}
+
+// covers says whether p certainly takes every tag that q takes.
+func (p *Pattern) covers(q *Pattern) bool {
+	if p.all || p.text == q.text {
+		return true
+	}
+	if q.all {
+		return false
+	}
+	for i := range q.alts {
+		covered := false
+		for j := range p.alts {
+			covered = covered || p.alts[j].covers(&q.alts[i])
+		}
+		if !covered {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *alternative) covers(b *alternative) bool {
+	if a.re != nil || b.re != nil {
+		return a.re != nil && b.re != nil && a.re.String() == b.re.String()
+	}
+	lead := ""
+	rest := b.prog
+	if len(rest) > 0 && rest[0].op == opLit {
+		lead, rest = rest[0].lit, rest[1:]
+	}
+	if len(rest) == 0 {
+		return matchGlob(a.prog, lead)
+	}
+	if len(a.prog) < 2 || a.prog[0].op != opLit {
+		return false
+	}
+	tail, ok := strings.CutPrefix(lead, a.prog[0].lit)
+	switch {
+	case !ok:
+		return false
+	case len(a.prog) == 2 && a.prog[1].op == opAny: // app**
+		return true
+	case len(a.prog) == 3 && a.prog[1].op == opEdge && a.prog[2].op == opAny: // app.**
+		return strings.HasPrefix(tail, ".") || tail == "" && rest[0].op == opEdge
 	}
 	return false
 }

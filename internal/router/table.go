@@ -50,14 +50,14 @@ type Shadow struct {
 	By   int // index of the match before it that takes every tag
 }
 
-// Shadowed lists the rules that stand behind a match which takes all their tags: one for
-// everything, or one with the same pattern.
+// Shadowed lists the rules that stand behind a match which takes all their tags. It looks
+// at plain tags and at patterns that begin with one, not at everything that could be told
+// of two patterns: what it lists is certain, what it does not list may still be dead.
 func (t *Table[F, M]) Shadowed() []Shadow {
 	var out []Shadow
 	for i := range t.rules {
 		for j := range i {
-			a, b := &t.rules[j], &t.rules[i]
-			if a.IsMatch && (a.Pattern.All() || a.Pattern.text == b.Pattern.text) {
+			if t.rules[j].IsMatch && t.rules[j].Pattern.covers(t.rules[i].Pattern) {
 				out = append(out, Shadow{Rule: i, By: j})
 				break
 			}
