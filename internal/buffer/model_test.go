@@ -54,7 +54,7 @@ func newModel(t *rapid.T) *model {
 	m.o = Options{
 		FS: m.fs, Dir: "q", Log: testLog(nil), Limit: modelLimit, Segment: 4 << 10,
 		Overflow:   rapid.SampledFrom([]Overflow{Throw, DropOldest, DropNewest, Block}).Draw(t, "overflow"),
-		Durability: rapid.SampledFrom([]Durability{Interval}).Draw(t, "durability"),
+		Durability: rapid.SampledFrom([]Durability{Sync, Sync, Interval}).Draw(t, "durability"),
 		Compress:   rapid.SampledFrom([]string{"", "", "zstd", "gzip"}).Draw(t, "codec"),
 		Recent:     rapid.SampledFrom([]int64{1, 64 << 10, 1 << 20}).Draw(t, "recent"),
 	}
@@ -440,6 +440,9 @@ func TestModel(t *testing.T) {
 		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
 			m := newModel(rt)
 			defer func() {
+				if rt.Failed() {
+					rt.Log(m.logged.String())
+				}
 				m.fs.Kill()
 				abort(m.b)
 			}()

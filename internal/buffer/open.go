@@ -209,6 +209,9 @@ func loadKept(fs vfs.FS, dir string, f *files) (k kept, err error) {
 		k.state, k.found, k.whole, k.good = s, true, true, int64(good)
 		if haveCheck && (check.Gen > s.Gen || check.Gen == s.Gen && check.Journal > int64(good)) {
 			k.damage, k.whole = "settle journal", false
+			if check.Gen > s.Gen {
+				s = segment.State{} // it may speak of a time that was forgotten since
+			}
 			k.state = merge(check.State, &s)
 		}
 	}
