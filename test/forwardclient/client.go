@@ -226,18 +226,18 @@ func (c *Client) read() {
 	}
 }
 
-// ackLen is the length of an acknowledgement: a map of one, "ack", a str8 of 24.
-const ackLen = 1 + 4 + 2 + chunkLen
+// ackLen is the length of an acknowledgement: a map of one, "ack", a string of 24.
+const ackLen = 1 + 4 + 1 + chunkLen
 
 func (c *Client) readMsgpack() (string, error) {
 	b, err := c.r.Peek(ackLen)
 	if err != nil {
 		return "", err
 	}
-	if string(b[:7]) != "\x81\xa3ack\xd9\x18" {
+	if string(b[:6]) != "\x81\xa3ack\xb8" {
 		return "", fmt.Errorf("not an acknowledgement: %x", b)
 	}
-	id := string(b[7:])
+	id := string(b[6:])
 	_, err = c.r.Discard(ackLen)
 	return id, err
 }

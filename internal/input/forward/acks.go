@@ -134,7 +134,7 @@ func (a *acker) safe(g *ackGroup) {
 // the messages again.
 func (a *acker) fail(ctx context.Context, g *ackGroup, err error) {
 	if ctx.Err() == nil {
-		a.c.in.notices.warn(kindAck, "forward: no acknowledgement, connection will be closed",
+		a.c.in.notices.warnRare(kindAck, "forward: no acknowledgement, connection will be closed",
 			slog.String("peer", a.c.peer), slog.Any("reason", err))
 	}
 	a.c.in.groups.put(g)

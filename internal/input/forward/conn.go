@@ -75,7 +75,7 @@ func (c *conn) run(work context.Context) {
 	if err := c.open(work); err != nil {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, errStop) {
 			c.in.n.handshakes.Add(1)
-			c.in.notices.warn(kindHandshake, "forward: connection refused", slog.String("peer", c.peer), slog.Any("reason", err))
+			c.in.notices.warnRare(kindHandshake, "forward: connection refused", slog.String("peer", c.peer), slog.Any("reason", err))
 		}
 		c.release()
 		return
@@ -104,13 +104,13 @@ func (c *conn) report(err error) {
 	switch {
 	case errors.As(err, &bad):
 		c.in.n.malformed.Add(1)
-		c.in.notices.warn(kindMalformed, "forward: connection closed: "+bad.text,
+		c.in.notices.warnRare(kindMalformed, "forward: connection closed: "+bad.text,
 			slog.String("peer", c.peer), slog.Int64("offset", bad.offset), slog.Any("reason", bad.err))
 	case c.refused != nil:
-		c.in.notices.warn(kindRefused, "forward: events were refused, connection closed so that the sender keeps its data",
+		c.in.notices.warnRare(kindRefused, "forward: events were refused, connection closed so that the sender keeps its data",
 			slog.String("peer", c.peer), slog.Any("reason", c.refused))
 	case errors.Is(err, errMemory):
-		c.in.notices.warn(kindSize, "forward: connection closed so that the sender tries again later", slog.String("peer", c.peer), slog.Any("reason", err))
+		c.in.notices.warnRare(kindSize, "forward: connection closed so that the sender tries again later", slog.String("peer", c.peer), slog.Any("reason", err))
 	case err != nil && !isQuiet(err):
 		c.in.log.Debug("forward: connection ended", slog.String("peer", c.peer), slog.Any("reason", err))
 	}
@@ -249,8 +249,10 @@ func (c *conn) takeOther(b []byte) (int, error) {
 	if c.strays++; c.strays >= maxStrays {
 		return n, c.malformed(0, "this is not the forward protocol", errStrays)
 	}
-	c.in.notices.warn(kindBroken, "forward: ignored something that is no message (wrong port, or a client that is not Fluentd's forward protocol?)",
-		slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)))
+	if c.in.notices.may(kindBroken) {
+		c.in.notices.warn(kindBroken, "forward: ignored something that is no message (wrong port, or a client that is not Fluentd's forward protocol?)",
+			slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)))
+	}
 	return n, nil
 }
 
@@ -285,8 +287,10 @@ func (c *conn) skipMore(b []byte) (int, error) {
 
 func (c *conn) dropLarge(size int64) error {
 	c.in.n.tooLarge.Add(1)
-	c.in.notices.warn(kindSize, "forward: dropped a message that is larger than chunk_size_limit; it is not acknowledged",
-		slog.String("peer", c.peer), slog.Int64("bytes", size), slog.Int("limit", c.set.maxMessage))
+	if c.in.notices.may(kindSize) {
+		c.in.notices.warn(kindSize, "forward: dropped a message that is larger than chunk_size_limit; it is not acknowledged",
+			slog.String("peer", c.peer), slog.Int64("bytes", size), slog.Int("limit", c.set.maxMessage))
+	}
 	return nil
 }
 

@@ -187,7 +187,7 @@ func (in *Input) accept(ctx, work context.Context) {
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) || in.taken.Load() {
 			return
 		}
-		in.notices.warn(kindAccept, "forward: cannot accept connections", slog.Any("reason", err))
+		in.notices.warnRare(kindAccept, "forward: cannot accept connections", slog.Any("reason", err))
 		select { // out of descriptors or memory, as a rule: it may pass
 		case <-ctx.Done():
 			return

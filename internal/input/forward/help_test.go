@@ -13,6 +13,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"weir/internal/config"
 	"weir/internal/input/inputtest"
 )
 
@@ -174,3 +175,10 @@ func talk(t testing.TB, p Params, stream []byte, piece int) (*session, []string,
 	answers := s.end()
 	return s, s.rec.Events(), answers
 }
+
+func newSize(n int) *config.Size {
+	s := config.Size(n)
+	return &s
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

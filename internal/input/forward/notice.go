@@ -10,7 +10,7 @@ import (
 // a few lines pass, then one per interval, with the number of those left out.
 type notices struct {
 	log *slog.Logger
-	mu  sync.Mutex // guards kinds
+	mu  sync.Mutex // guards by
 	by  [kinds]notice
 }
 
@@ -40,25 +40,39 @@ const (
 	kinds
 )
 
-// warn logs unless lines of this kind have been too many lately.
-func (n *notices) warn(k kind, text string, attrs ...any) {
+// may says whether a line of this kind may be written now, and counts it if not. What can
+// happen with every message asks before it collects the line's attributes.
+func (n *notices) may(k kind) bool {
 	now := time.Now()
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	c := &n.by[k]
 	if now.Sub(c.begun) >= noticeInterval {
 		c.begun, c.shown = now, 0
 	}
 	if c.shown >= noticeBurst {
 		c.more++
-		n.mu.Unlock()
-		return
+		return false
 	}
 	c.shown++
-	more := c.more
-	c.more = 0
+	return true
+}
+
+// warn writes a line after may.
+func (n *notices) warn(k kind, text string, attrs ...any) {
+	n.mu.Lock()
+	more := n.by[k].more
+	n.by[k].more = 0
 	n.mu.Unlock()
 	if more > 0 {
 		attrs = append(attrs, slog.Int("similar_lines_left_out", more))
 	}
 	n.log.Warn(text, attrs...)
+}
+
+// warnRare is may and warn for what ends a connection.
+func (n *notices) warnRare(k kind, text string, attrs ...any) {
+	if n.may(k) {
+		n.warn(k, text, attrs...)
+	}
 }

@@ -101,8 +101,14 @@ func (p *Params) Check(s *fluentconf.Section, d *config.Diagnostics) {
 	if p.Security != nil {
 		p.Security.check(sub(s, "security"), d)
 	}
-	if p.Transport != nil && p.Transport.Kind == "tls" {
-		p.Transport.check(sub(s, "transport"), d)
+	if t := p.Transport; t != nil {
+		switch t.Kind {
+		case "", "tcp", "udp":
+		case "tls":
+			t.check(sub(s, "transport"), d)
+		default:
+			d.Error(place(sub(s, "transport"), ""), fmt.Sprintf("%q is no transport", t.Kind), "write <transport tcp> or <transport tls>")
+		}
 	}
 }
 

@@ -40,13 +40,17 @@ func (p *pendingBatch) add(tag string, entries []byte, count int, first, last ev
 func (c *conn) take(work context.Context, m *message) error {
 	c.messages++
 	if w := c.set.warnMessage; w > 0 && m.size > w {
-		c.in.notices.warn(kindSize, "forward: a message is larger than chunk_size_warn_limit",
-			slog.String("peer", c.peer), slog.Int("bytes", m.size), slog.Int("limit", w))
+		if c.in.notices.may(kindSize) {
+			c.in.notices.warn(kindSize, "forward: a message is larger than chunk_size_warn_limit",
+				slog.String("peer", c.peer), slog.Int("bytes", m.size), slog.Int("limit", w))
+		}
 	}
 	if m.tag == nil || m.mode == broken {
 		c.in.n.invalid.Add(1)
-		c.in.notices.warn(kindBroken, "forward: ignored a message that is not [tag, …] with events",
-			slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)))
+		if c.in.notices.may(kindBroken) {
+			c.in.notices.warn(kindBroken, "forward: ignored a message that is not [tag, …] with events",
+				slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)))
+		}
 		return c.answerEmpty(work, m)
 	}
 	b := event.Batch{Tag: c.tags.name(m.tag), Entries: m.entries, Count: m.count, First: m.first, Last: m.last}
@@ -102,12 +106,14 @@ func (c *conn) normalise(m *message, b *event.Batch, keepZero bool) error {
 	}
 	if n.invalid > 0 {
 		c.in.n.invalid.Add(uint64(n.invalid))
-		c.in.notices.warn(kindInvalid, "forward: dropped invalid events", slog.String("peer", c.peer),
-			slog.String("tag", b.Tag), slog.Int("events", n.invalid), slog.Any("reason", n.reason))
+		if c.in.notices.may(kindInvalid) {
+			c.in.notices.warn(kindInvalid, "forward: dropped invalid events", slog.String("peer", c.peer),
+				slog.String("tag", b.Tag), slog.Int("events", n.invalid), slog.Any("reason", n.reason))
+		}
 	}
 	b.Entries, b.Count, b.First, b.Last = n.out, n.count, n.first, n.last
 	if cap(n.out) > keepBuffer {
-		n.out = nil
+		n.out = nil // b keeps it until it is emitted
 	}
 	return nil
 }
@@ -138,6 +144,10 @@ func (c *conn) admit(work context.Context, m *message, b event.Batch) error {
 		}
 	}
 	if alone {
+		if m.mode == single {
+			c.single = append(append(c.single[:0], 0x92), b.Entries...)
+			b.Entries = c.single
+		}
 		return c.emit(work, b)
 	}
 	if m.mode == single {

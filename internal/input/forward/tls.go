@@ -135,7 +135,7 @@ func (c *conn) startTLS(work context.Context) error {
 		c.nc = s
 		return nil
 	}
-	if c.in.stopping.Load() {
+	if c.in.stopping.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return errStop
 	}
 	var record tls.RecordHeaderError
