@@ -19,7 +19,8 @@ const (
 	Gem
 )
 
-// JSONOptions says how a record becomes JSON. The zero value writes everything, as Yajl.
+// JSONOptions says how a record becomes JSON. The zero value writes everything, as Yajl; a
+// function that takes a pointer to it wants one.
 type JSONOptions struct {
 	Style     JSONStyle
 	DropEmpty bool     // leave out top-level fields that are the empty string

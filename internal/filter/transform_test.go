@@ -103,7 +103,7 @@ func TestTransformTime(t *testing.T) {
 	for in, want := range map[string]event.Time{
 		`1`: event.Unix(1, 0), `1700000000.5`: event.Unix(1700000000, 5e8), `"1700000000.25 s"`: event.Unix(1700000000, 25e7), `null`: 0, `"x"`: 0, `" +1_000"`: event.Unix(1000, 0),
 		`"1e3"`: event.Unix(1000, 0), `"1__0"`: event.Unix(1, 0), `"1."`: event.Unix(1, 0), `"1.5e+1"`: event.Unix(15, 0), `"2e"`: event.Unix(2, 0), `4294967295`: event.Unix(math.MaxUint32, 0),
-		`true`: -1, `{}`: -1, `[]`: -1, `-1`: -1, `4294967296`: -1, `1e99`: -1, `"-5"`: -1, `18446744073709551615`: -1,
+		`true`: -1, `{}`: -1, `[]`: -1, `-1`: -1, `4294967296`: -1, `1e99`: -1, `"4294967296"`: -1, `4294967296.0`: -1, `4294967295.5`: event.Unix(math.MaxUint32, 5e8), `"-5"`: -1, `18446744073709551615`: -1,
 	} {
 		src := entry(t, event.Unix(77, 0), `{"t":`+in+`}`)
 		out, kept, failed := f.Apply(&Scratch{}, "t", append(src, entry(t, event.Unix(78, 0), `{"a":1}`)...), nil)
