@@ -58,8 +58,12 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("log format %q does not exist: write text or json", format)
 }
 
-// isTerminal says whether f is a terminal rather than a file or a pipe.
+// isTerminal says whether f is a terminal rather than a file, a pipe or the null device.
 func isTerminal(f *os.File) bool {
 	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
+	if err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(st, null)
 }

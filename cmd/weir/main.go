@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	_ "time/tzdata" // timekey_zone takes Region/City names, also where no zone files are installed
 )
 
 // Exit codes of every sub-command.

@@ -46,6 +46,8 @@ type App struct {
 	throttles map[string]*deliver.Throttle
 	unmatched *ledger.Book
 	stopped   bool
+	ready     bool               // everything has started
+	loaded    time.Time          // when the configuration was read
 	stopping  context.CancelFunc // ends the inputs
 	ctx       context.Context    // of the inputs
 	running   sync.WaitGroup     // inputs
@@ -81,6 +83,7 @@ func (a *App) Start() (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.started = time.Now()
+	a.loaded = a.started
 	var undo cleanups
 	defer func() {
 		if err != nil {
@@ -113,6 +116,7 @@ func (a *App) Start() (err error) {
 	for _, in := range a.inputs {
 		a.runInput(in)
 	}
+	a.ready = true
 	a.o.Log.Info("weir is running", "version", a.o.Version, "sources", len(a.inputs), "outputs", len(g.order), "status", a.web.address())
 	return nil
 }

@@ -2,9 +2,14 @@ package app
 
 import (
 	"fmt"
+	"io"
+	"sync"
 
+	"weir/internal/config"
+	"weir/internal/event"
 	"weir/internal/filter"
 	"weir/internal/fluentconf"
+	"weir/internal/formatter"
 	"weir/internal/ruby/expr"
 )
 
@@ -58,5 +63,44 @@ func eval(text string, env expr.Env) (string, fluentconf.State, error) {
 	case special == expr.UseDefault:
 		return "", fluentconf.UseDefault, nil
 	}
-	return v.Text(), fluentconf.Text, nil
+	return v.ToS(), fluentconf.Text, nil
+}
+
+// stdoutFilter is <filter> @type stdout: it writes every event and passes it on.
+func (p *planner) stdoutFilter(s *fluentconf.Section) filter.Filter {
+	var params struct {
+		config.Plugin
+		formatting
+	}
+	before := len(p.d.Errors)
+	config.Decode(s, &params, p.d)
+	f, _ := p.formatter(s, &params.formatting, "stdout")
+	if len(p.d.Errors) > before {
+		return nil
+	}
+	return &stdoutFilter{format: f, w: p.env.Stdout}
+}
+
+type stdoutFilter struct {
+	format formatter.Formatter
+	mu     sync.Mutex // keeps lines whole
+	w      io.Writer
+}
+
+// Apply implements filter.Filter.
+func (f *stdoutFilter) Apply(s *filter.Scratch, tag string, src, _ []byte) (out []byte, kept, failed int) {
+	text := s.Buf[:0]
+	for b := src; len(b) > 0; kept++ {
+		e, n, err := event.Next(b)
+		if err != nil {
+			break
+		}
+		text = f.format.Append(text, tag, e.Time, e.Record)
+		b = b[n:]
+	}
+	s.Buf = text
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _ = f.w.Write(text) // a closed standard output is no reason to stop carrying logs
+	return src, kept, 0
 }

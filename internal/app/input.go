@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
@@ -48,9 +49,7 @@ func (p *planner) source(s *fluentconf.Section) {
 		config.Decode(s, src.forward, p.d)
 		common = src.forward.Plugin
 		src.delivered = src.forward.AckAfter == "delivered"
-		for _, e := range src.forward.Check() {
-			p.d.Error(s.Pos, e.Error(), "")
-		}
+		src.forward.Check(s, p.d)
 	case "stdin":
 		src.stdin = &stdin.Params{}
 		config.Decode(s, src.stdin, p.d)
@@ -75,6 +74,7 @@ type runningInput struct {
 	emit    emitter
 	stop    context.CancelFunc
 	ended   chan struct{}
+	failure atomic.Pointer[string] // why it ended by itself
 }
 
 // newInput builds a source. prev, if any, is a source of which it takes over the port.
@@ -98,7 +98,7 @@ func (a *App) newInput(s *sourcePlan) (*runningInput, error) {
 // close undoes Open of an input that was never run.
 func (r *runningInput) close() {
 	if r.forward != nil {
-		r.forward.Close()
+		r.forward.TakeListener().Close()
 	}
 }
 
@@ -112,6 +112,8 @@ func (a *App) runInput(r *runningInput) {
 		defer close(r.ended)
 		if err := r.in.Run(ctx, &r.emit); err != nil {
 			a.o.Log.Error("a source has ended", "source", r.plan.id, "error", err)
+			text := err.Error()
+			r.failure.Store(&text)
 		}
 		a.inputEnded(r)
 	})

@@ -2,9 +2,11 @@ package app
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
@@ -17,6 +19,8 @@ type Env struct {
 	Hostname string
 	Lookup   func(name string) (string, bool)
 	ReadFile func(name string) ([]byte, error)
+	Location *time.Location // the local zone
+	Stdout   io.Writer      // for the plug-ins of this name
 }
 
 func (e Env) withDefaults() Env {
@@ -28,6 +32,12 @@ func (e Env) withDefaults() Env {
 	}
 	if e.ReadFile == nil {
 		e.ReadFile = os.ReadFile
+	}
+	if e.Location == nil {
+		e.Location = time.Local
+	}
+	if e.Stdout == nil {
+		e.Stdout = os.Stdout
 	}
 	return e
 }
@@ -45,7 +55,7 @@ func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 		d.Error(fluentconf.Pos{File: path, Line: 1, Column: 1}, "the configuration is empty", "see examples/aggregator.conf for a first one")
 		return nil, d
 	}
-	locals := expr.Env{Hostname: env.Hostname, Lookup: env.Lookup}
+	locals := expr.Env{Hostname: env.Hostname, Lookup: env.Lookup, ReadFile: env.ReadFile}
 	root, errs, warnings := fluentconf.Parse(fluentconf.Source{
 		Name:     path,
 		ReadFile: env.ReadFile,

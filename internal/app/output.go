@@ -170,10 +170,8 @@ func (o *outputPlan) linger() deliver.Linger {
 	case "immediate":
 		l.Interval = 0
 	case "lazy":
-		zone := o.zone()
-		l.Hold = func(newest event.Time) time.Time {
-			return windowEnd(newest, b.Timekey, zone).Add(b.TimekeyWait)
-		}
+		end := o.window()
+		l.Hold = func(newest event.Time) time.Time { return end(newest).Time().Add(b.TimekeyWait) }
 	}
 	return l
 }
@@ -200,25 +198,4 @@ func durability(b *config.Buffer) buffer.Durability {
 		return buffer.Interval
 	}
 	return buffer.Sync
-}
-
-// windowEnd is the end of the timekey window that t falls into, in the zone given.
-func windowEnd(t event.Time, key time.Duration, zone *time.Location) time.Time {
-	at := t.Time().In(zone)
-	_, offset := at.Zone()
-	secs := int64(key / time.Second)
-	if secs <= 0 {
-		return at
-	}
-	local := at.Unix() + int64(offset)
-	start := local - mod(local, secs)
-	return time.Unix(start-int64(offset)+secs, 0)
-}
-
-func mod(a, b int64) int64 {
-	m := a % b
-	if m < 0 {
-		m += b
-	}
-	return m
 }

@@ -3,8 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"slices"
+	"strconv"
 	"time"
 
 	"weir/internal/config"
@@ -89,7 +90,6 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 	var params struct {
 		config.OutputPlugin
 		cloudwatch.Params
-		formatting
 	}
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{}, p.d)
@@ -100,14 +100,19 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 		", stream " + named(params.StreamName, params.TagAsStream, params.StreamNameKey)
 	var f cloudwatch.Formatter
 	usesTag := false
-	if params.Format != nil || params.Inject != nil || params.IncludeTimeKey || params.IncludeTagKey {
-		f, usesTag = p.formatter(s, &params.formatting, "json")
+	if params.Format != nil || params.Inject != nil || injects(s) {
+		f, usesTag = p.formatter(s, &formatting{params.Format, params.Inject}, "json")
 	}
 	opts := cloudwatch.Options{Params: params.Params, ID: o.id, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag}
 	o.build = func(log *slog.Logger) (output.Output, error) {
 		opts.Log = log
 		return cloudwatch.New(context.Background(), opts)
 	}
+}
+
+// injects says whether the flat parameters ask for fields to be put into each record.
+func injects(s *fluentconf.Section) bool {
+	return s.Get("include_time_key") != nil || s.Get("include_tag_key") != nil
 }
 
 func named(name string, byTag bool, key string) string {
@@ -147,24 +152,24 @@ func (p *planner) file(o *outputPlan, s *fluentconf.Section) {
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{Keys: []string{"time"}, Timekey: 24 * time.Hour}, p.d)
 	f, _ := p.formatter(s, &params.formatting, "out_file")
-	opts := file.Options{Params: params.Params, Formatter: f, Names: o.names()}
-	for _, pr := range file.Check(opts) {
-		p.problem(s.Get("path"), s.Pos, pr)
-	}
+	opts := file.Options{Params: params.Params, Formatter: f, Names: o.names(), Limit: int64(o.buffer.ChunkLimit)}
+	opts.FilePerm, opts.DirPerm = p.mode(o.buffer.FileMode, p.System.FilePermission), p.mode(o.buffer.DirMode, p.System.DirPermission)
+	params.Params.Check(s, o.names(), p.d)
 	o.detail = "to " + params.Path
-	o.build = func(*slog.Logger) (output.Output, error) { return file.New(opts) }
+	o.build = func(log *slog.Logger) (output.Output, error) {
+		opts.Log = log
+		return file.New(opts)
+	}
 }
 
-// problem reports what is wrong with a template.
-func (p *planner) problem(prm *fluentconf.Param, pos fluentconf.Pos, pr placeholder.Problem) {
-	if prm != nil {
-		pos = prm.Value.Pos
+// mode is the first octal mode given; 0 for none.
+func (p *planner) mode(texts ...string) fs.FileMode {
+	for _, t := range texts {
+		if n, err := strconv.ParseUint(t, 8, 32); err == nil && t != "" {
+			return fs.FileMode(n)
+		}
 	}
-	if pr.Warning {
-		p.d.Warn(pos, pr.Text, pr.Hint)
-	} else {
-		p.d.Error(pos, pr.Text, pr.Hint)
-	}
+	return 0
 }
 
 // formatter builds the <format> and <inject> of an output; usesTag says that what it
@@ -173,5 +178,3 @@ func (p *planner) formatter(s *fluentconf.Section, f *formatting, fallback strin
 	env := formatter.Env{Hostname: p.env.Hostname, Location: p.env.Location}
 	return formatter.New(s, f.Format, f.Inject, fallback, env, p.d)
 }
-
-var _ = slices.Contains[[]string]

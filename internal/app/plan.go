@@ -14,14 +14,15 @@ import (
 type Plan struct {
 	System  config.System
 	Sources []*sourcePlan
+	File    string        // the configuration file
 	Outputs []*outputPlan // in the order of the file, stores of a copy included
 
-	contexts map[string]*context // by label; "" is the root
+	contexts map[string]*routes // by label; "" is the root
 	env      Env
 }
 
-// context is a routing context: the root, or a label.
-type context struct {
+// routes are the rules of one routing context: the root, or a label.
+type routes struct {
 	label string
 	pos   fluentconf.Pos
 	table router.Table[*filterPlan, *matchPlan]
@@ -54,7 +55,7 @@ type planner struct {
 
 func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 	p := &planner{
-		Plan: &Plan{env: env, contexts: map[string]*context{}}, d: d,
+		Plan: &Plan{File: root.Pos.File, env: env, contexts: map[string]*routes{}}, d: d,
 		ids: map[string]fluentconf.Pos{}, numbers: map[string]int{}, paths: map[string]fluentconf.Pos{},
 	}
 	p.System = config.ParseSystem(root, d)
@@ -105,7 +106,7 @@ func (p *planner) label(s *fluentconf.Section) {
 
 // context reads the rules of the root or of a label.
 func (p *planner) context(label string, s *fluentconf.Section) {
-	c := &context{label: label, pos: s.Pos}
+	c := &routes{label: label, pos: s.Pos}
 	p.contexts[label] = c
 	for _, r := range s.Sections {
 		if r.Name != "match" && r.Name != "filter" {

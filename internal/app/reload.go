@@ -44,7 +44,7 @@ func (a *App) Reload(plan *Plan) error {
 	}
 	// From here on there is no way back, and nothing that can fail.
 	a.replaceOutputs(old, g)
-	a.gen = g
+	a.gen, a.loaded = g, time.Now()
 	a.replaceInputs(next)
 	a.retire(old, g)
 	return nil

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"path"
 
 	"weir/internal/buffer"
@@ -16,6 +17,7 @@ import (
 // runningOutput is an output with its buffer and its delivery.
 type runningOutput struct {
 	plan      *outputPlan
+	log       *slog.Logger
 	book      *ledger.Book
 	lotBook   *ledger.Book // of the parking lot
 	out       output.Output
@@ -93,7 +95,7 @@ func (g *generation) withBuffer(o *outputPlan) *runningOutput {
 // newOutput builds an output and opens its buffer, or takes prev's; its delivery is not
 // started.
 func (a *App) newOutput(o *outputPlan, prev *runningOutput) (*runningOutput, error) {
-	r := &runningOutput{plan: o, book: &ledger.Book{}, lotBook: &ledger.Book{}}
+	r := &runningOutput{plan: o, log: a.o.Log, book: &ledger.Book{}, lotBook: &ledger.Book{}}
 	r.target = &pipeline.Target{ID: o.id, Book: r.book, In: &pipeline.Counter{}, End: ledger.Fate{Class: ledger.Filtered}}
 	if o.null {
 		return r, nil
@@ -148,7 +150,7 @@ func (r *runningOutput) openBuffers(a *App) (err error) {
 	if lot <= 0 {
 		return nil
 	}
-	o.Dir = path.Join(o.Dir, "parked")
+	o.Dir = r.lotDir()
 	if !b.File() {
 		o.FS = vfs.NewMem(0)
 	}
@@ -159,6 +161,9 @@ func (r *runningOutput) openBuffers(a *App) (err error) {
 	}
 	return nil
 }
+
+// lotDir is where the parking lot of a file buffer is.
+func (r *runningOutput) lotDir() string { return path.Join(r.plan.dir, "parked") }
 
 // throttle is the one controller of a scope.
 func (a *App) throttle(scope string) *deliver.Throttle {
@@ -190,7 +195,9 @@ func (r *runningOutput) stop(ctx context.Context) {
 	if r.del == nil {
 		return
 	}
-	r.buf.Seal()
+	if err := r.buf.Seal(ctx); err != nil {
+		r.log.Error("the last events could not be stored", "output", r.plan.id, "error", err)
+	}
 	// A file buffer keeps what an unreachable endpoint does not take; memory does not, so
 	// there every second of the grace counts.
 	r.del.Stop(ctx, r.plan.dir != "")

@@ -397,7 +397,7 @@ func TestHaltAndContinue(t *testing.T) {
 		if before == 0 || before == 1000 {
 			t.Fatalf("%d events before the halt: nothing was tested", before)
 		}
-		// r.buf.Rewind()
+		r.buf.Rewind()
 		o := r.d.o
 		r.d = New(o)
 		r.d.Start()

@@ -276,3 +276,29 @@ func (d *Deliverer) Lanes(n int) []LaneStats {
 	}
 	return top.stats()
 }
+
+// Add adds the counters of another Deliverer, such as the parking lot's; what stands
+// (lanes, last error, gate) is left as it is.
+func (s *Stats) Add(o Stats) {
+	s.Accepted += o.Accepted
+	s.Events += o.Events
+	s.Bytes += o.Bytes
+	s.BodyBytes += o.BodyBytes
+	s.Resent += o.Resent
+	s.InFlight += o.InFlight
+	for k, n := range o.Failed {
+		s.Failed[k] += n
+	}
+	for k, n := range o.Retries {
+		s.Retries[k] += n
+	}
+	s.Latency.add(o.Latency)
+	s.Fill.add(o.Fill)
+}
+
+func (h *Histogram) add(o Histogram) {
+	h.Sum += o.Sum
+	for i := range h.Counts {
+		h.Counts[i] += o.Counts[i]
+	}
+}

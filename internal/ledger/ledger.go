@@ -22,7 +22,9 @@ const (
 )
 
 // String gives the word used in metrics and in the status page.
-func (c Class) String() string { return [...]string{"delivered", "filtered", "dropped", "rejected", "moved"}[c] }
+func (c Class) String() string {
+	return [...]string{"delivered", "filtered", "dropped", "rejected", "moved"}[c]
+}
 
 // Reason says why. The set is fixed, so that every reason can be a metric label with a
 // value from the start.
@@ -152,15 +154,35 @@ func (b *Book) Sheet() Sheet {
 func (b *Book) Restore(s Sheet) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sheet.Admitted += s.Admitted
-	b.sheet.Delivered += s.Delivered
-	b.sheet.Filtered += s.Filtered
-	b.sheet.Moved += s.Moved
-	for i := range reasons {
-		b.sheet.Dropped[i] += s.Dropped[i]
-		b.sheet.Rejected[i] += s.Rejected[i]
-	}
+	b.sheet.Merge(s)
 }
 
 // Pending is what the book says has not ended.
 func (s *Sheet) Pending() int64 { return int64(s.Admitted) - int64(s.Ended()) }
+
+// Count is how many events ended with fate f.
+func (s *Sheet) Count(f Fate) uint64 {
+	switch f.Class {
+	case Delivered:
+		return s.Delivered
+	case Filtered:
+		return s.Filtered
+	case Moved:
+		return s.Moved
+	case Dropped:
+		return s.Dropped[f.Reason]
+	}
+	return s.Rejected[f.Reason]
+}
+
+// Merge adds another page.
+func (s *Sheet) Merge(o Sheet) {
+	s.Admitted += o.Admitted
+	s.Delivered += o.Delivered
+	s.Filtered += o.Filtered
+	s.Moved += o.Moved
+	for i := range reasons {
+		s.Dropped[i] += o.Dropped[i]
+		s.Rejected[i] += o.Rejected[i]
+	}
+}
