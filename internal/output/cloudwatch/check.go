@@ -25,6 +25,8 @@ func (p *Params) Check(s *fluentconf.Section, names placeholder.Options, d *conf
 	p.Params.Check(s, d)
 	c.exactlyOne("log_group_name", "use_tag_as_group", "log_group_name_key")
 	c.exactlyOne("log_stream_name", "use_tag_as_stream", "log_stream_name_key")
+	c.falseAlone("use_tag_as_group", p.GroupName+p.GroupNameKey == "" && !p.TagAsGroup)
+	c.falseAlone("use_tag_as_stream", p.StreamName+p.StreamNameKey == "" && !p.TagAsStream)
 	c.name("log_group_name", p.GroupName, p.SanitizeNames, badGroupName)
 	c.name("fallback_log_group_name", p.GroupFallback, false, badGroupName)
 	c.name("log_stream_name", p.StreamName, p.SanitizeNames, badStreamName)
@@ -91,6 +93,13 @@ func (c *checker) exactlyOne(keys ...string) {
 		c.d.Error(c.s.Pos, "none of "+strings.Join(keys, ", ")+" is set", "write exactly one of them")
 	case len(found) > 1:
 		c.fail(found[1], strings.Join(found, " and ")+" are both set (a value of false counts)", "keep exactly one of "+strings.Join(keys, ", "))
+	}
+}
+
+// falseAlone: the only one of the three is there, and says no.
+func (c *checker) falseAlone(key string, nameless bool) {
+	if nameless && c.present(key) {
+		c.fail(key, key+" is false, and nothing else gives a name", "write "+key+" true, or a name instead")
 	}
 }
 

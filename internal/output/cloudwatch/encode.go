@@ -50,6 +50,8 @@ type body struct {
 	entries int            // taken since reset
 	size    int            // bytes as the service counts them
 	lo, hi  int64          // smallest and largest time
+	second  int64          // whose digits stamp ends with
+	stamp   []byte         // {"timestamp": and these digits
 	ordered bool           // items are in order of time
 	pieces  bool           // the items are pieces of one oversize entry, each a request of its own
 	ended   []output.Ended // entries that will not be sent
@@ -172,10 +174,25 @@ func (b *body) one(ev event.Entry, ms int64) bool {
 	return true
 }
 
+// open begins the object of an event. The digits of the second are kept, since the next
+// event mostly has the same; ms is not negative.
 func (b *body) open(ms int64) {
-	b.buf = append(b.buf, `{"timestamp":`...)
-	b.buf = strconv.AppendInt(b.buf, ms, 10)
-	b.buf = append(b.buf, `,"message":"`...)
+	sec, frac := ms/1000, ms%1000
+	if sec != b.second || len(b.stamp) == 0 {
+		b.second = sec
+		b.stamp = append(b.stamp[:0], `{"timestamp":`...)
+		if sec > 0 { // a number must not begin with zeros
+			b.stamp = strconv.AppendInt(b.stamp, sec, 10)
+		}
+	}
+	b.buf = append(b.buf, b.stamp...)
+	if sec == 0 {
+		b.buf = strconv.AppendInt(b.buf, frac, 10)
+		b.buf = append(b.buf, `,"message":"`...)
+		return
+	}
+	b.buf = append(b.buf, '0'+byte(frac/100), '0'+byte(frac/10%10), '0'+byte(frac%10),
+		',', '"', 'm', 'e', 's', 's', 'a', 'g', 'e', '"', ':', '"')
 }
 
 func (b *body) close(ms int64, off, n int) {

@@ -453,3 +453,25 @@ func TestAddAllocates(t *testing.T) {
 		}
 	}
 }
+
+func TestTimestamps(t *testing.T) {
+	t.Parallel()
+	for _, ms := range []int64{0, 5, 999, 1000, 1001, 59_999, 60_000, 1_796_000_000_007, 1_796_000_000_010, 1_796_000_000_123, 9_000_000_000_000} {
+		b := &body{e: keyM()}
+		b.reset("g", "s", "")
+		in := event.AppendInt([]byte{0x92}, ms/1000)
+		if ms/1000 < 1<<32 {
+			in = encodeEntries([]entry{{event.Time(ms * 1e6), "x"}})
+		} else {
+			in = append(in, 0x81, 0xa1, 'm', 0xa1, 'x')
+		}
+		b.add(in, 1)
+		sent, err := validate(b.wire(0, 1, "", ""))
+		if err != nil {
+			t.Fatalf("%d: %v", ms, err)
+		}
+		if got := *sent.Events[0].Timestamp; got != ms {
+			t.Errorf("got %d, want %d", got, ms)
+		}
+	}
+}

@@ -60,6 +60,7 @@ func TestParamsMistakes(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"none", "region r\nlog_stream_name s", "f:1:0: none of log_group_name, use_tag_as_group, log_group_name_key is set"},
 		{"two", ok + "use_tag_as_group false", "log_group_name and use_tag_as_group are both set (a value of false counts)"},
+		{"false alone", "region r\nuse_tag_as_group false\nlog_stream_name s", "use_tag_as_group is false, and nothing else"},
 		{"empty", "region r\nlog_group_name\nlog_stream_name s", "f:3:0: log_group_name is empty"},
 		{"region", "log_group_name g\nlog_stream_name s", "no AWS region: region is not set, nor are AWS_REGION and AWS_DEFAULT_REGION, and profile \"default\""},
 		{"profile", ok + "aws_profile nope", "AWS profile \"nope\" is not in"},
