@@ -20,7 +20,9 @@ func loadText(files map[string]string) (*fluentconf.Section, *Diagnostics) {
 	d := &Diagnostics{}
 	root := Load("t.conf", Files{
 		ReadFile: func(name string) ([]byte, error) { return fs.ReadFile(mem, name) },
-		Glob:     func(pattern string) ([]string, error) { return fluentconf.GlobFS(mem, strings.TrimPrefix(pattern, "/")) },
+		Glob: func(pattern string) ([]string, error) {
+			return fluentconf.GlobFS(mem, strings.TrimPrefix(pattern, "/"))
+		},
 		Lookup: func(name string) (string, bool) {
 			v, ok := map[string]string{"X": "xv", "E": "", "B": "true", "N": "5"}[name]
 			return v, ok

@@ -38,12 +38,7 @@ func convert(v reflect.Value, val fluentconf.Value, tag reflect.StructTag, warn 
 		warn = func(_, _ string) { plain("the value has an unusual form", "") }
 	}
 	if v.Type() == regexpType {
-		re, err := rx.ParseLiteral(val.Text)
-		if err != nil {
-			return wrong("", "%v", err)
-		}
-		v.Set(reflect.ValueOf(re))
-		return nil
+		return convertRegexp(v, val.Text, tag, warn)
 	}
 	if v.Kind() == reflect.Pointer {
 		n := reflect.New(v.Type().Elem())
@@ -91,6 +86,28 @@ func convert(v reflect.Value, val fluentconf.Value, tag reflect.StructTag, warn 
 	return nil
 }
 
+func convertRegexp(v reflect.Value, text string, tag reflect.StructTag, warn warner) *valueError {
+	re, err := rx.ParseLiteral(text)
+	if err != nil {
+		if tag.Get("secret") == "true" {
+			return wrong("", "the regular expression is wrong or not supported")
+		}
+		return wrong("", "%v", err)
+	}
+	v.Set(reflect.ValueOf(re))
+	if !strings.HasPrefix(text, "/") {
+		return nil
+	}
+	end := strings.LastIndexByte(text, '/')
+	switch {
+	case end == 0:
+		warn("the regular expression is empty: its closing slash is missing", "close it with /")
+	case strings.Trim(text[end+1:], "im") != "":
+		warn(fmt.Sprintf("the flags %q of the regular expression are ignored, as by Fluentd", strings.Trim(text[end+1:], "im")), "only i and m count; write (?x) into the expression for x")
+	}
+	return nil
+}
+
 func contains(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {
@@ -118,7 +135,7 @@ func convertArray(v reflect.Value, val fluentconf.Value, tag reflect.StructTag, 
 // splitArray reads an array: JSON if it begins with a bracket, else a list with commas.
 func splitArray(s string) ([]string, *valueError) {
 	if !strings.HasPrefix(s, "[") {
-		var out []string
+		out := []string{}
 		for _, part := range strings.Split(s, ",") {
 			out = append(out, strings.TrimSpace(part))
 		}
@@ -130,7 +147,7 @@ func splitArray(s string) ([]string, *valueError) {
 	}
 	var raw []json.RawMessage
 	if err := json.Unmarshal([]byte(s), &raw); err != nil {
-		return nil, wrong(`write ["a","b"] or a,b`, "the array is not valid JSON: %v", err)
+		return nil, wrong(`write ["a","b"] or a,b`, "the array is not valid JSON")
 	}
 	out := make([]string, len(raw))
 	for i, r := range raw {
@@ -154,7 +171,7 @@ func convertHash(v reflect.Value, val fluentconf.Value) *valueError {
 	if strings.HasPrefix(val.Text, "{") {
 		var raw map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(val.Text), &raw); err != nil {
-			return wrong(`write {"a":"b"} or a:b,c:d`, "the hash is not valid JSON: %v", err)
+			return wrong(`write {"a":"b"} or a:b,c:d`, "the hash is not valid JSON")
 		}
 		for k, r := range raw {
 			m[k] = jsonText(r)

@@ -1,6 +1,7 @@
 package rx
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -163,6 +164,7 @@ func (p *parser) numberedRef(off int) (*node, error) {
 
 func (p *parser) ref(n *node) *node {
 	n.icase = p.opt.icase
+	n.inside = slices.Clone(p.open)
 	p.refs = append(p.refs, n)
 	return n
 }

@@ -41,10 +41,11 @@ type node struct {
 	named    bool // a group with a name
 	group    int  // number of a group or of the group referred to
 	name     string
-	behind   bool // look: behind, not ahead
-	negative bool // look: must not match
-	icase    bool // backref
-	ascii    bool // \b and \B under (?a)
+	behind   bool    // look: behind, not ahead
+	negative bool    // look: must not match
+	icase    bool    // backref
+	inside   []*node // backref: the groups around it
+	ascii    bool    // \b and \B under (?a)
 }
 
 // flags are the options in force at some place of a pattern.
@@ -62,6 +63,7 @@ type parser struct {
 	groups []*node // captures in order of their opening parenthesis
 	refs   []*node
 	named  bool
+	open   []*node // captures being read, outermost first
 }
 
 func (p *parser) fail(off int, text string) error {
@@ -97,6 +99,9 @@ func (p *parser) number() error {
 	}
 	p.groups = kept
 	for _, r := range p.refs {
+		if r.name == "" && slices.ContainsFunc(r.inside, func(g *node) bool { return g.group == r.group && g.op == opGroup }) {
+			return p.fail(r.off, "a back-reference inside its own group is not supported")
+		}
 		if r.name == "" {
 			if p.named {
 				return p.fail(r.off, "numbered backref is not allowed beside named groups")
@@ -116,6 +121,9 @@ func (p *parser) number() error {
 		}
 		if r.group == 0 {
 			return p.fail(r.off, "undefined name <"+r.name+"> reference")
+		}
+		if slices.ContainsFunc(r.inside, func(g *node) bool { return g.name == r.name }) {
+			return p.fail(r.off, "a back-reference inside its own group is not supported")
 		}
 	}
 	return nil
@@ -393,6 +401,10 @@ func (p *parser) group(off int) (*node, error) {
 
 // closeGroup reads the inside of a group and its closing parenthesis.
 func (p *parser) closeGroup(g *node) (*node, error) {
+	if g.op == opGroup {
+		p.open = append(p.open, g)
+		defer func() { p.open = p.open[:len(p.open)-1] }()
+	}
 	n, err := p.alternatives()
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func ParseLiteral(text string) (*Regexp, error) {
 		return Compile(text, Options{})
 	}
 	end := strings.LastIndexByte(text, '/')
-	if end < utf8.RuneCountInString(text)-3 && utf8.RuneCountInString(text[:end]) < utf8.RuneCountInString(text)-3 {
+	if utf8.RuneCountInString(text[end:]) > 3 {
 		return nil, &Error{Pattern: text, Off: end, Text: "the closing slash is missing"}
 	}
 	flags := text[end+1:]
@@ -179,8 +179,7 @@ func (r *Regexp) FindSubmatchIndex(b []byte) []int {
 }
 
 // AppendSubmatchIndex is FindSubmatchIndex into the caller's slice: it appends to dst and
-// returns the grown slice, or dst[:0:0] grown by nothing, nil, when nothing matches. The
-// error wraps ErrTimeout.
+// returns the grown slice, or nil when nothing matches. The error wraps ErrTimeout.
 func (r *Regexp) AppendSubmatchIndex(dst []int, b []byte) ([]int, error) {
 	if r.quick(b) {
 		loc := r.fast.FindSubmatchIndex(b)
