@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"weir/internal/ledger"
@@ -282,13 +283,21 @@ func (r *request) conflict(a *reply, to int, lane *tokenLane, conflicts *int) (d
 	return false, true, nil
 }
 
-// expectedToken finds the token in an answer about a wrong one.
+// expectedToken finds the token in an answer about a wrong one: in its field, or, from
+// emulators that do not fill that, at the end of the text.
 func expectedToken(a *reply) string {
 	var ans answer
-	if json.Unmarshal(a.body, &ans) == nil && ans.ExpectedToken != "null" {
-		return ans.ExpectedToken
+	token := ""
+	if json.Unmarshal(a.body, &ans) == nil {
+		token = ans.ExpectedToken
 	}
-	return ""
+	if i := strings.LastIndex(a.text, ": "); token == "" && i >= 0 {
+		token = strings.TrimSpace(a.text[i+2:])
+	}
+	if token == "null" || strings.ContainsAny(token, " \t") {
+		return ""
+	}
+	return token
 }
 
 // refusal makes an error of any other answer.

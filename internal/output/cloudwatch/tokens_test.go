@@ -3,6 +3,7 @@ package cloudwatch
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -248,3 +249,55 @@ func TestTokensEndlessConflict(t *testing.T) {
 		t.Errorf("got %+v after %d", res.Err, n)
 	}
 }
+
+func TestExpectedToken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ body, text, want string }{
+		{`{"expectedSequenceToken":"495"}`, "The next expected sequenceToken is: 496", "495"},
+		{`{"expectedSequenceToken":"null"}`, "The next expected sequenceToken is: null", ""},
+		{`{}`, "The given sequenceToken is invalid. The next expected sequenceToken is: 497", "497"},
+		{`{}`, "The next batch can be sent with sequenceToken: null", ""},
+		{`<html>`, "something: else entirely", ""},
+		{``, "", ""},
+	} {
+		if got := expectedToken(&reply{body: []byte(c.body), text: c.text}); got != c.want {
+			t.Errorf("%s %q: got %q, want %q", c.body, c.text, got, c.want)
+		}
+	}
+}
+
+// Whatever an endpoint answers, each entry ends at most once and in order.
+func FuzzAnswer(f *testing.F) {
+	f.Add(200, []byte(`{"nextSequenceToken":"x","rejectedLogEventsInfo":{"tooOldLogEventEndIndex":1,"tooNewLogEventStartIndex":2,"expiredLogEventEndIndex":5}}`))
+	f.Add(200, []byte(`{"rejectedLogEventsInfo":{"tooOldLogEventEndIndex":-9223372036854775808,"tooNewLogEventStartIndex":9223372036854775807}}`))
+	f.Add(400, []byte(`{"__type":"com.amazonaws.logs#InvalidSequenceTokenException","expectedSequenceToken":"1"}`))
+	f.Add(502, []byte("<html>\xff"))
+	o := &Output{log: slog.New(slog.DiscardHandler), encoding: *keyM()}
+	o.tokenHost = NewTokens().host("h")
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		r := &request{o: o, body: bodyOf(&o.encoding)}
+		r.Reset(lane)
+		r.Add(encodeEntries([]entry{{2e9, "b"}, {1e9, "a"}, {1e9, ""}, {3e9, "c"}}), 4)
+		r.encode(3, "")
+		a := parseReply(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {string(body)}}}, body)
+		if status/100 != 2 {
+			if a.after < 0 || len(a.text) > 1<<20 {
+				t.Fatalf("reply %+v", a)
+			}
+			_ = expectedToken(a)
+			return
+		}
+		if r.accepted(a, 3, nil) != nil {
+			return
+		}
+		last := -1
+		for _, e := range r.body.settle(nil, r.reasons()) {
+			if e.First <= last || e.Count < 1 || e.First+e.Count > 4 {
+				t.Fatalf("ended %+v", e)
+			}
+			last = e.First + e.Count - 1
+		}
+	})
+}
+
+func bodyOf(e *encoding) body { return body{e: e} }
