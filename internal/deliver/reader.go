@@ -82,45 +82,10 @@ func (r *reader) next() bool {
 
 // cutItem splits those entries of the item that have not ended before a restart.
 func (r *reader) cutItem() {
-	it := r.item
-	r.off, r.first = 0, 0
-	if len(it.Ended) == 0 {
-		r.split.Split(it.Batch, r.add)
-		return
-	}
-	ended := it.Ended
-	part := event.Batch{Tag: it.Batch.Tag}
-	lo, i := 0, uint32(0)
-	flush := func(hi int) {
-		if part.Count > 0 {
-			part.Entries = it.Batch.Entries[lo:hi]
-			r.off, r.first = lo, i-uint32(part.Count)
-			r.split.Split(part, r.add)
-		}
-		part.Count = 0
-	}
-	for at := 0; at < len(it.Batch.Entries); i++ {
-		e, n, err := event.Next(it.Batch.Entries[at:])
-		if err != nil {
-			break // cannot be: the frame's checksum was right and the entries were checked
-		}
-		for len(ended) > 0 && ended[0].First+ended[0].Count <= i {
-			ended = ended[1:]
-		}
-		if len(ended) > 0 && ended[0].First <= i {
-			flush(at)
-			at += n
-			lo = at
-			continue
-		}
-		if part.Count == 0 {
-			lo, part.First, part.Last = at, e.Time, e.Time
-		}
-		part.First, part.Last = min(part.First, e.Time), max(part.Last, e.Time)
-		part.Count++
-		at += n
-	}
-	flush(len(it.Batch.Entries))
+	r.item.Live(func(b event.Batch, off int, first uint32) {
+		r.off, r.first = off, first
+		r.split.Split(b, r.add)
+	})
 }
 
 func (r *reader) add(key []byte, run output.Run) {
