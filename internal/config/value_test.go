@@ -170,6 +170,7 @@ type plugin struct {
 	Secure  *user                 `section:"security"`
 	Raw     *fluentconf.Section   `section:"buffer"`
 	Always  user2                 `section:"always"`
+	Re      *rx.Regexp            `conf:"re"`
 	Parsers []*fluentconf.Section `section:"parse"`
 }
 
