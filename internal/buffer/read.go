@@ -61,6 +61,9 @@ func (b *Buffer) Next(ctx context.Context) (*Run, error) {
 		if b.finished {
 			return nil, io.EOF
 		}
+		if b.again.from < b.again.to && b.nextAgain(k) {
+			return k, nil
+		}
 		d := b.nextDrop()
 		switch {
 		case d != nil && d.ready:
