@@ -86,7 +86,7 @@ func (b *Buffer) reserve(ctx context.Context, t *event.Batch) error {
 		}
 		reason := b.roomFor(need)
 		if reason == ledger.None {
-			if b.waitingBytes == 0 || b.waitingBytes+size <= maxOpen {
+			if (b.waitingBytes == 0 || b.waitingBytes+size <= b.maxOpen) && !b.tooEarly(need) {
 				b.reserved += need
 				b.waitingBytes += size
 				return nil
@@ -116,6 +116,28 @@ func (b *Buffer) roomFor(need int64) ledger.Reason {
 	return ledger.None
 }
 
+// tooEarly tells that need bytes would go beyond what is reserved on disk, so that a full
+// disk would be found out when it is too late to refuse them: the committer has to reserve
+// more first. A batch that is larger than a segment has to take the risk.
+func (b *Buffer) tooEarly(need int64) bool {
+	waiting := b.flying + b.openSize() + b.reserved + need
+	room, known := int64(0), false
+	if b.tail != nil && b.tail.alloc > 0 {
+		room, known = b.tailRoom(), true
+	}
+	if b.spare != nil && b.spare.alloc > 0 {
+		room, known = max(room, b.spare.alloc), true
+	}
+	if !known || waiting <= room || need > b.o.Segment && waiting == need {
+		return false
+	}
+	if b.spare == nil && !b.wantSpare {
+		b.wantSpare = true
+		b.kickCommitter()
+	}
+	return true
+}
+
 // openSize is what the open frame will take in a file.
 func (b *Buffer) openSize() int64 {
 	if b.open.empty() {
@@ -142,6 +164,10 @@ func (b *Buffer) overflow(ctx context.Context, t *event.Batch, reason ledger.Rea
 				return err
 			case dropped:
 				return nil
+			case b.fault == nil && (b.storing || !b.open.empty()):
+				// What is in memory will be a segment in a moment.
+				b.kickCommitter()
+				return b.sleep(ctx, &b.roomWait, 0)
 			}
 		}
 	}

@@ -52,6 +52,9 @@ func (b *Buffer) run() {
 		if state.clean {
 			b.persist()
 		}
+		if state.spare {
+			b.prepareSpare()
+		}
 		b.report()
 		if !armed && state.arm {
 			timer.Reset(tick)
@@ -81,7 +84,7 @@ func (b *Buffer) run() {
 	}
 }
 
-type todo struct{ clean, arm, stop bool }
+type todo struct{ clean, spare, arm, stop bool }
 
 // takeOpen takes the open frame if it holds anything, and tells what else is to be done.
 func (b *Buffer) takeOpen() (*frame, todo) {
@@ -89,6 +92,7 @@ func (b *Buffer) takeOpen() (*frame, todo) {
 	defer b.mu.Unlock()
 	do := todo{
 		clean: b.wantClean || b.tight,
+		spare: b.wantSpare,
 		arm:   b.dirty || b.unsynced || b.noSpace != nil || b.fault != nil || !b.full.since.IsZero(),
 	}
 	b.wantClean, b.tight = false, false
@@ -336,7 +340,8 @@ func (b *Buffer) prepareSpare() {
 		return // only the committer changes it
 	}
 	b.mu.Lock()
-	early := b.tail != nil && b.tail.size < b.o.Segment/2
+	early := b.tail != nil && b.tail.size < b.o.Segment/2 && !b.wantSpare
+	b.wantSpare = false
 	b.mu.Unlock()
 	if early {
 		return
@@ -346,6 +351,7 @@ func (b *Buffer) prepareSpare() {
 	defer b.mu.Unlock()
 	was := b.noSpace
 	b.noSpace = err
+	b.roomWait.wakeAll()
 	if err != nil {
 		if was == nil && !vfs.IsFull(err) {
 			b.o.Log.Error("buffer cannot make a segment; it will keep trying", "dir", b.o.Dir, "error", err)
@@ -353,9 +359,6 @@ func (b *Buffer) prepareSpare() {
 		return
 	}
 	b.spare = s
-	if was != nil {
-		b.roomWait.wakeAll()
-	}
 }
 
 func (b *Buffer) makeSpare() (*segmentFile, error) {

@@ -54,7 +54,7 @@ func Inspect(fs vfs.FS, dir string, payloads bool) (Info, error) {
 	if k.found {
 		info.Mark = Seq(k.state.Mark.Seq - 1)
 	}
-	w := walker{fs: fs, dir: dir, log: k.state.Log, payloads: payloads, pos: k.state.Mark}
+	w := walker{fs: fs, dir: dir, log: k.state.Log, payloads: payloads, pos: k.state.Mark, drops: k.state.Drops}
 	for i, first := range f.segments {
 		next := uint64(1<<64 - 1)
 		if i+1 < len(f.segments) {
@@ -136,6 +136,7 @@ type walker struct {
 	pos      segment.Pos // what is expected next; Seq 0: anything
 	begin    segment.Pos // of the first frame
 	end      segment.Pos // behind the last good frame
+	drops    []segment.Drop
 	problems []string
 	d        segment.Decompressor
 	stored   []byte
@@ -212,6 +213,11 @@ func (s *SegmentInfo) add(h *segment.Header) {
 func (w *walker) frame(f io.ReaderAt, name string, off int64, h *segment.Header, fn func(Seq, event.Batch) error) error {
 	if w.begin.Seq == 0 {
 		w.begin = h.Start
+	}
+	for _, d := range w.drops {
+		if w.pos.Seq > 0 && d.Start.Seq <= w.pos.Seq && w.pos.Seq < d.End.Seq {
+			w.pos = d.End // given up and booked
+		}
 	}
 	if w.pos.Seq > 0 && h.Start.Seq > w.pos.Seq {
 		w.problem(name, off, "%d batches (%d events) before this frame are missing", h.Start.Seq-w.pos.Seq, h.Start.Events-w.pos.Events)

@@ -41,6 +41,7 @@ func Open(o Options) (*Buffer, error) {
 		comp:     comp,
 		limit:    o.Limit,
 		ceiling:  o.Limit,
+		maxOpen:  min(maxOpen, o.Segment),
 		kick:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		restored: map[uint64][]Span{},

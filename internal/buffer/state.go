@@ -47,6 +47,7 @@ type Buffer struct {
 
 	// Room.
 	limit        int64
+	maxOpen      int64 // bound of waitingBytes
 	ceiling      int64 // the largest limit so far: what was reserved below it may be written
 	used         int64 // lengths of all segment files
 	flying       int64 // length of the frame that the committer has
@@ -82,7 +83,8 @@ type Buffer struct {
 	giveUp    bool // … or at once
 	ended     bool // the committer has ended
 	finished  bool // closed for the reader
-	wantClean bool
+	wantClean bool // the committer is to remove finished segments now
+	wantSpare bool // the committer is to make a segment ready now
 
 	storedWait, markWait, roomWait, readWait waiters
 

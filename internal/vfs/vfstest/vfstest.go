@@ -77,6 +77,7 @@ type node struct {
 	durable []byte
 	pending []change
 	alloc   int64
+	name    string // the last one it had
 }
 
 // change is a write, or a truncation to off if data is nil.
@@ -143,7 +144,7 @@ func (s *FS) Damage(name string, data []byte) {
 	name = path.Clean(name)
 	n := s.names[name]
 	if n == nil {
-		n = &node{}
+		n = &node{name: name}
 		s.names[name], s.durable[name] = n, n
 	}
 	n.data, n.durable, n.pending = slices.Clone(data), slices.Clone(data), nil
@@ -172,7 +173,7 @@ func (s *FS) clone(names map[string]*node, image func(*node) []byte) *FS {
 	c := New()
 	for name, n := range names {
 		d := image(n)
-		m := &node{data: slices.Clone(d), durable: slices.Clone(d), alloc: n.alloc}
+		m := &node{data: slices.Clone(d), durable: slices.Clone(d), alloc: n.alloc, name: name}
 		c.names[name], c.durable[name] = m, m
 	}
 	return c
@@ -307,6 +308,11 @@ func (s *FS) check(op Op, name string) (*Fault, error) {
 }
 
 func (s *FS) rename(dir string, changes map[string]*node) {
+	for name, n := range changes {
+		if n != nil {
+			n.name = name
+		}
+	}
 	apply(s.names, changes)
 	s.log = append(s.log, entry{dir, changes})
 }
@@ -324,7 +330,7 @@ func (s *FS) Create(name string) (vfs.File, error) {
 	}
 	n := &node{}
 	s.rename(path.Dir(name), map[string]*node{name: n})
-	return &file{s, n, name}, nil
+	return &file{s, n}, nil
 }
 
 // Open implements vfs.FS.
@@ -339,7 +345,7 @@ func (s *FS) Open(name string) (vfs.File, error) {
 	if n == nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: os.ErrNotExist}
 	}
-	return &file{s, n, name}, nil
+	return &file{s, n}, nil
 }
 
 // Rename implements vfs.FS.
@@ -465,14 +471,13 @@ func (c closer) Close() error {
 type file struct {
 	fs   *FS
 	node *node
-	name string
 }
 
 // ReadAt implements io.ReaderAt.
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	if _, err := f.fs.check(Read, f.name); err != nil {
+	if _, err := f.fs.check(Read, f.node.name); err != nil {
 		return 0, err
 	}
 	if off >= int64(len(f.node.data)) {
@@ -489,7 +494,7 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	fault, err := f.fs.check(Write, f.name)
+	fault, err := f.fs.check(Write, f.node.name)
 	n := len(p)
 	if fault != nil {
 		n = min(n, fault.Short)
@@ -500,7 +505,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 		grow := off + int64(n) - max(int64(len(f.node.data)), f.node.alloc)
 		if over := f.fs.used() + grow - c; grow > 0 && over > 0 {
 			n = max(0, n-int(over))
-			err = &os.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
+			err = &os.PathError{Op: "write", Path: f.node.name, Err: syscall.ENOSPC}
 		}
 	}
 	if n > 0 {
@@ -517,7 +522,7 @@ func (f *file) Datasync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	n := f.node
-	if _, err := f.fs.check(Datasync, f.name); err != nil {
+	if _, err := f.fs.check(Datasync, f.node.name); err != nil {
 		if !f.fs.dead {
 			n.pending = nil
 		}
@@ -539,12 +544,12 @@ func (f *file) Datasync() error {
 func (f *file) Allocate(size int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	if _, err := f.fs.check(Allocate, f.name); err != nil {
+	if _, err := f.fs.check(Allocate, f.node.name); err != nil {
 		return err
 	}
 	have := max(int64(len(f.node.data)), f.node.alloc)
 	if c := f.fs.capacity; c > 0 && size > have && f.fs.used()+size-have > c {
-		return &os.PathError{Op: "allocate", Path: f.name, Err: syscall.ENOSPC}
+		return &os.PathError{Op: "allocate", Path: f.node.name, Err: syscall.ENOSPC}
 	}
 	f.node.alloc = max(f.node.alloc, size)
 	return nil
@@ -554,7 +559,7 @@ func (f *file) Allocate(size int64) error {
 func (f *file) Truncate(size int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	if _, err := f.fs.check(Truncate, f.name); err != nil {
+	if _, err := f.fs.check(Truncate, f.node.name); err != nil {
 		return err
 	}
 	f.node.data = resize(f.node.data, size)

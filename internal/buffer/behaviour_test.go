@@ -1,0 +1,679 @@
+package buffer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir/internal/event"
+	"weir/internal/input"
+	"weir/internal/ledger"
+	"weir/internal/vfs"
+	"weir/internal/vfs/vfstest"
+)
+
+var delivered = ledger.Fate{Class: ledger.Delivered}
+
+func appendN(tb testing.TB, b *Buffer, from, n, pad int) {
+	tb.Helper()
+	for i := range n {
+		if _, err := b.Append(context.Background(), batchOf("t", from+i, 2, pad)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// settleNext reads one run and settles all of it.
+func settleNext(tb testing.TB, b *Buffer) *Gap {
+	tb.Helper()
+	k, err := b.Next(context.Background())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer k.Release()
+	var parts []Part
+	for _, it := range k.Items() {
+		parts = append(parts, Part{Seq: it.Seq, Span: Span{0, uint32(it.Batch.Count)}, Fate: delivered})
+	}
+	if err := b.Settle(parts); err != nil {
+		tb.Fatal(err)
+	}
+	return k.Gap
+}
+
+func mustClose(tb testing.TB, b *Buffer) {
+	tb.Helper()
+	if err := b.Close(context.Background()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// fill appends until the first batch that does not go in without waiting.
+func fill(tb testing.TB, b *Buffer) (n int, err error) {
+	tb.Helper()
+	for ; n < 10000; n++ {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_, err := b.Append(ctx, batchOf("t", n, 2, 400))
+		cancel()
+		if err != nil {
+			return n, err
+		}
+	}
+	tb.Fatal("it never was full")
+	return 0, nil
+}
+
+func TestThrowBooksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t, vfstest.New(), "q")
+		o.Limit = 64 << 10
+		b := mustOpen(t, o)
+		n, err := fill(t, b)
+		if !errors.Is(err, input.ErrRefused) {
+			t.Fatal(err)
+		}
+		if got := o.Book.Sheet(); got.Admitted != uint64(2*n) || got.Ended() != 0 {
+			t.Fatalf("%+v", got)
+		}
+		// What was reserved and given back leaves room for as much.
+		small := batchOf("t", 0, 1, 0)
+		for range 10 {
+			if err := b.Reserve(context.Background(), small); err != nil {
+				break
+			}
+			b.Unreserve(small)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+	})
+}
+
+func TestBlockWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t, vfstest.New(), "q")
+		o.Limit, o.Overflow = 64<<10, Block
+		b := mustOpen(t, o)
+		n, err := fill(t, b)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			_, err := b.Append(context.Background(), batchOf("t", n, 2, 400))
+			done <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatal("it did not wait", err)
+		default:
+		}
+		for b.Stats().Mark < Seq(n) {
+			settleNext(t, b)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+	})
+}
+
+func TestDropNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t, vfstest.New(), "q")
+		o.Limit, o.Overflow = 64<<10, DropNewest
+		b := mustOpen(t, o)
+		n, err := fill(t, b)
+		if !errors.Is(err, ErrDropped) {
+			t.Fatal(err)
+		}
+		if got := o.Book.Sheet(); got.Dropped[ledger.BufferFull] != 2 || got.Admitted != uint64(2*n+2) {
+			t.Fatalf("%+v", got)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+		// The drop is remembered though it never was in a file.
+		o.Book = &ledger.Book{}
+		b = mustOpen(t, o)
+		if got := o.Book.Sheet(); got.Dropped[ledger.BufferFull] != 2 || got.Admitted != uint64(2*n+2) {
+			t.Fatalf("after a restart: %+v", got)
+		}
+		mustClose(t, b)
+	})
+}
+
+func TestDropOldestTellsWhatIsLost(t *testing.T) {
+	for name, fs := range map[string]vfs.FS{"file": vfstest.New(), "memory": vfs.NewMem(0)} {
+		t.Run(name, func(t *testing.T) {
+			o := testOptions(t, fs, "q")
+			o.Limit, o.Overflow = 64<<10, DropOldest
+			b := mustOpen(t, o)
+			ctx := context.Background()
+			const n = 600
+			lost := map[string]uint64{}
+			for i := range n {
+				tag := []string{"a", "b"}[i%2]
+				lost[tag] += 2
+				if _, err := b.Append(ctx, batchOf(tag, i, 2, 200)); err != nil {
+					t.Fatal(err)
+				}
+				if s := b.Stats(); s.Balance != 0 || s.Bytes > s.Limit {
+					t.Fatalf("%+v", s)
+				}
+			}
+			if err := b.Seal(ctx); err != nil {
+				t.Fatal(err)
+			}
+			var gaps uint64
+			next := Seq(1)
+			for {
+				k, err := b.Next(ctx)
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if g := k.Gap; g != nil {
+					if g.First != next || g.Reason != ledger.BufferFull || g.Events != 2*uint64(g.Last-g.First+1) {
+						t.Fatalf("%+v, next %d", g, next)
+					}
+					var sum uint64
+					for tag, l := range g.Tags {
+						sum += l.Events
+						lost[tag] -= l.Events
+						if l.First == 0 || l.Last < l.First || l.Bytes == 0 {
+							t.Fatalf("%s: %+v", tag, l)
+						}
+					}
+					if sum != g.Events {
+						t.Fatalf("tags have %d of %d", sum, g.Events)
+					}
+					gaps += g.Events
+					next = g.Last + 1
+				}
+				var parts []Part
+				for _, it := range k.Items() {
+					if it.Seq != next {
+						t.Fatalf("%d after %d", it.Seq, next-1)
+					}
+					next++
+					lost[it.Batch.Tag] -= 2
+					parts = append(parts, Part{Seq: it.Seq, Span: Span{0, 2}, Fate: delivered})
+				}
+				k.Release()
+				if err := b.Settle(parts); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if next != n+1 || lost["a"] != 0 || lost["b"] != 0 || gaps == 0 {
+				t.Fatalf("next %d, unaccounted %v, lost %d", next, lost, gaps)
+			}
+			if got := o.Book.Sheet(); got.Dropped[ledger.BufferFull] != gaps || got.Delivered != 2*n-gaps {
+				t.Fatalf("%+v", got)
+			}
+			mustBalance(t, b)
+			mustClose(t, b)
+		})
+	}
+}
+
+// TestFullDisk: a full disk acts like the limit, is logged once when it begins and once
+// when it ends, and everything goes on.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		var logged bytes.Buffer
+		o := testOptions(t, fs, "q")
+		o.Limit, o.Segment, o.Log = 1<<20, 8<<10, slog.New(slog.NewTextHandler(&logged, nil))
+		b := mustOpen(t, o)
+		fs.SetCapacity(3 << 20)
+		appendN(t, b, 0, 4, 400)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		fs.SetCapacity(1) // others took it
+		n, err := fill(t, b)
+		if !errors.Is(err, input.ErrRefused) {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if _, err := b.Append(context.Background(), batchOf("t", 0, 2, 4000)); !errors.Is(err, input.ErrRefused) {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if s := b.Stats(); !vfs.IsFull(s.Fault) {
+			t.Fatalf("%+v", s)
+		}
+		// Everything that was accepted is stored: it was reserved before.
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		fs.SetCapacity(0)
+		time.Sleep(3 * time.Second)
+		appendN(t, b, n, 10, 400)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+		if s := logged.String(); strings.Count(s, "buffer is full") != 1 || strings.Count(s, "buffer has room again") != 1 || strings.Count(s, "\n") != 2 {
+			t.Fatalf("logged:\n%s", s)
+		}
+	})
+}
+
+func TestFreeSpaceFloor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		o.MinFree, o.Segment = 100<<20, 8<<10
+		fs.SetFree(99 << 20)
+		b := mustOpen(t, o)
+		if _, err := b.Append(context.Background(), batchOf("t", 0, 1, 0)); !errors.Is(err, input.ErrRefused) {
+			t.Fatal(err)
+		}
+		fs.SetFree(200 << 20)
+		time.Sleep(2 * time.Second)
+		appendN(t, b, 0, 1, 0)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, b)
+	})
+}
+
+// TestFailedSync: a segment whose fdatasync failed is never synced again, and what was not
+// acknowledged is written to the next one.
+func TestFailedSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		b := mustOpen(t, o)
+		appendN(t, b, 0, 3, 10)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		fs.Inject(vfstest.Fault{Op: vfstest.Datasync, Name: segmentExt, Times: 1, Err: syscall.EIO})
+		appendN(t, b, 3, 1, 10)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		// Any further sync of the first segment fails the test.
+		fs.Inject(vfstest.Fault{Op: vfstest.Datasync, Name: segmentName(1), Err: syscall.EIO})
+		appendN(t, b, 4, 3, 10)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if s := b.Stats(); s.Segments != 2 || s.Fault != nil {
+			t.Fatalf("%+v", s)
+		}
+		// The power is cut: nothing that was not synced survives.
+		fs = fs.Crash(func(n int) int { return n - 1 })
+		abort(b)
+		o.FS, o.Book = fs, &ledger.Book{}
+		b = mustOpen(t, o)
+		if s := b.Stats(); s.Stored != 7 || s.PendingEvents != 14 {
+			t.Fatalf("%+v", s)
+		}
+		for b.Stats().Mark < 7 {
+			if g := settleNext(t, b); g != nil {
+				t.Fatalf("%+v", g)
+			}
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+	})
+}
+
+// TestBrokenDisk: while nothing can be written the policy acts and WaitStored waits; Close
+// gives up when told to.
+func TestBrokenDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		b := mustOpen(t, o)
+		fs.Inject(vfstest.Fault{Op: vfstest.Write, Name: segmentExt, Err: syscall.EIO})
+		appendN(t, b, 0, 1, 10)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := b.WaitStored(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if _, err := b.Append(context.Background(), batchOf("t", 1, 1, 0)); !errors.Is(err, input.ErrRefused) {
+			t.Fatal(err)
+		}
+		if s := b.Stats(); !errors.Is(s.Fault, syscall.EIO) {
+			t.Fatalf("%+v", s)
+		}
+		short, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		if err := b.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if err := b.WaitStored(context.Background(), 1); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestIntervalSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		o.Durability, o.SyncEvery = Interval, 200*time.Millisecond
+		b := mustOpen(t, o)
+		before := fs.Syncs()
+		appendN(t, b, 0, 5, 10)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if fs.Syncs() != before {
+			t.Fatal("a batch waited for a sync")
+		}
+		time.Sleep(201 * time.Millisecond)
+		synctest.Wait()
+		fs = fs.Crash(func(n int) int { return n - 1 })
+		abort(b)
+		o.FS, o.Book = fs, &ledger.Book{}
+		b = mustOpen(t, o)
+		if s := b.Stats(); s.Stored != 5 {
+			t.Fatalf("not synced in time: %+v", s)
+		}
+		mustClose(t, b)
+	})
+}
+
+// TestIdle: a buffer in which nothing happens wakes nobody.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		b := mustOpen(t, testOptions(t, fs, "q"))
+		appendN(t, b, 0, 1, 10)
+		time.Sleep(5 * time.Second)
+		before := fs.Syncs()
+		time.Sleep(time.Hour)
+		if n := fs.Syncs(); n != before {
+			t.Fatalf("%d syncs in an idle hour", n-before)
+		}
+		mustClose(t, b)
+	})
+}
+
+func TestGroupCommit(t *testing.T) {
+	dir := t.TempDir()
+	fs := &countingFS{FS: vfs.OS{}}
+	b := mustOpen(t, testOptions(t, fs, dir))
+	var wg sync.WaitGroup
+	for p := range 32 {
+		wg.Go(func() {
+			for i := range 10 {
+				seq, err := b.Append(context.Background(), batchOf("t", p*10+i, 1, 10))
+				if err == nil {
+					err = b.WaitStored(context.Background(), uint64(seq))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := fs.syncs; n > 200 {
+		t.Fatalf("%d syncs for 320 appends of 32 producers", n)
+	}
+	mustClose(t, b)
+}
+
+// countingFS counts the syncs of segments.
+type countingFS struct {
+	vfs.FS
+	syncs int // only the committer syncs segments
+}
+
+func (c *countingFS) Create(name string) (vfs.File, error) {
+	f, err := c.FS.Create(name)
+	if err != nil || path.Base(name) != spareName {
+		return f, err
+	}
+	return &countingFile{f, c}, nil
+}
+
+type countingFile struct {
+	vfs.File
+	c *countingFS
+}
+
+func (f *countingFile) Datasync() error {
+	f.c.syncs++
+	return f.File.Datasync()
+}
+
+// TestAppendAllocatesNothing: neither Append nor WaitStored nor Next, View and Settle
+// allocate in steady state.
+func TestAppendAllocatesNothing(t *testing.T) {
+	o := testOptions(t, vfs.NewMem(0), "q")
+	o.Limit = 64 << 20
+	b := mustOpen(t, o)
+	ctx := context.Background()
+	batch := batchOf("kubernetes", 1, 10, 200)
+	parts := make([]Part, 0, 8)
+	step := func() {
+		seq, err := b.Append(ctx, batch)
+		if err == nil {
+			err = b.WaitStored(ctx, uint64(seq))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := b.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = parts[:0]
+		for i := range k.Items() {
+			it := &k.Items()[i]
+			v, err := b.View(it.Ref(0, len(it.Batch.Entries), Span{0, 10}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Release()
+			parts = append(parts, Part{Seq: it.Seq, Span: Span{0, 10}, Fate: delivered})
+		}
+		k.Release()
+		if err := b.Settle(parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20000 {
+		step()
+	}
+	if n := testing.AllocsPerRun(5000, step); n > 0.5 {
+		t.Fatalf("%v allocations a batch", n)
+	}
+	mustClose(t, b)
+}
+
+// TestTogether is everything at once, for the race detector: producers, a reader that
+// settles out of order from several goroutines, and somebody who watches the balance.
+func TestTogether(t *testing.T) {
+	o := testOptions(t, vfs.OS{}, t.TempDir())
+	o.Limit, o.Overflow, o.Recent, o.Compress = 256<<10, Block, 32<<10, "zstd"
+	b := mustOpen(t, o)
+	ctx := context.Background()
+	stop := make(chan struct{})
+	var watch, work, out sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if s := b.Stats(); s.Balance != 0 || s.Bytes > s.Limit {
+				t.Errorf("%+v", s)
+				return
+			}
+		}
+	})
+	const producers, each = 4, 300
+	for p := range producers {
+		work.Go(func() {
+			for i := range each {
+				if _, err := b.Append(ctx, batchOf("t", p*each+i, 4, 100)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	refs := make(chan Ref, 64)
+	for range 3 {
+		out.Go(func() {
+			for r := range refs {
+				v, err := b.View(r)
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				if n, _, _, _, err := event.Check(v.Bytes); n != int(r.Count) || err != nil {
+					t.Error(n, err)
+				}
+				v.Release()
+				if err := b.Settle([]Part{{Seq: r.Seq, Span: r.Span, Fate: delivered}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	out.Go(func() {
+		defer close(refs)
+		for {
+			k, err := b.Next(ctx)
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					t.Error(err)
+				}
+				return
+			}
+			for _, it := range k.Items() {
+				half := len(it.Batch.Entries) / 2
+				refs <- it.Ref(half, half, Span{2, 2})
+				refs <- it.Ref(0, half, Span{0, 2})
+			}
+			k.Release()
+		}
+	})
+	work.Wait()
+	if err := b.Seal(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.WaitDelivered(ctx, producers*each); err != nil {
+		t.Fatal(err)
+	}
+	out.Wait()
+	close(stop)
+	watch.Wait()
+	if got := o.Book.Sheet(); got.Delivered != producers*each*4 || got.Admitted != got.Delivered {
+		t.Fatalf("%+v", got)
+	}
+	mustClose(t, b)
+}
+
+func TestDropRest(t *testing.T) {
+	o := testOptions(t, vfs.NewMem(0), "q")
+	b := mustOpen(t, o)
+	appendN(t, b, 0, 10, 10)
+	if err := b.Seal(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	settleNext(t, b)
+	done := o.Book.Sheet().Delivered
+	if n := b.DropRest(ledger.Shutdown); n != 20-done {
+		t.Fatal(n, done)
+	}
+	mustBalance(t, b)
+	if _, err := b.Next(context.Background()); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	mustClose(t, b)
+	if got := o.Book.Sheet(); got.Dropped[ledger.Shutdown] != 20-done {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestLocked(t *testing.T) {
+	o := testOptions(t, vfs.OS{}, t.TempDir())
+	b := mustOpen(t, o)
+	if _, err := Open(o); !errors.Is(err, vfs.ErrLocked) {
+		t.Fatal(err)
+	}
+	appendN(t, b, 0, 5, 10)
+	if err := b.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	// Looking is allowed, and changes nothing.
+	info, err := Inspect(vfs.OS{}, o.Dir, true)
+	if err != nil || info.Stored != 5 || info.Pending != 10 || len(info.Problems) > 0 {
+		t.Fatalf("%+v %v", info, err)
+	}
+	n := 0
+	err = Dump(vfs.OS{}, o.Dir, 3, func(seq Seq, t event.Batch) error {
+		if int(seq) != n+3 || t.Count != 2 {
+			return errors.New("out of order")
+		}
+		n++
+		return nil
+	})
+	if err != nil || n != 3 {
+		t.Fatal(n, err)
+	}
+	mustClose(t, b)
+	if _, err := b.Append(context.Background(), batchOf("t", 0, 1, 0)); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+}
+
+func TestInspectTellsDamage(t *testing.T) {
+	c := newCorpus(t)
+	b := c.fs.Contents(c.files[1])
+	b[150] ^= 1
+	c.fs.Damage(c.files[1], b)
+	info, err := Inspect(c.fs, "q", true)
+	if err != nil || len(info.Problems) != 1 || !strings.Contains(info.Problems[0], "batches 5 to 6, 6 events") {
+		t.Fatalf("%+v %v", info, err)
+	}
+	if info, err = Inspect(c.fs, "q", false); err != nil || len(info.Problems) != 0 || len(info.Segments) != 3 {
+		t.Fatalf("%+v %v", info, err)
+	}
+	if !bytes.Equal(c.fs.Contents(c.files[1]), b) {
+		t.Fatal("it was changed")
+	}
+}
+
+// TestTooBig: a batch that can never fit is refused at once, whatever the policy.
+func TestTooBig(t *testing.T) {
+	for _, p := range []Overflow{Throw, Block, DropOldest, DropNewest} {
+		o := testOptions(t, vfs.NewMem(0), "q")
+		o.Limit, o.Overflow = 32<<10, p
+		b := mustOpen(t, o)
+		_, err := b.Append(context.Background(), batchOf("t", 0, 100, 400))
+		if want := map[Overflow]error{Throw: input.ErrRefused, Block: input.ErrRefused, DropOldest: ErrDropped, DropNewest: ErrDropped}[p]; !errors.Is(err, want) {
+			t.Fatal(p, err)
+		}
+		appendN(t, b, 0, 3, 10)
+		mustBalance(t, b)
+		b.DropRest(ledger.Shutdown)
+		mustClose(t, b)
+	}
+}
