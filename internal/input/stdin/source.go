@@ -14,8 +14,8 @@ import (
 var errStopped = errors.New("input is stopping")
 
 // source makes a reader end with its context. Standard input is rarely a file on which Go
-// can set deadlines, and a blocked read of it cannot be interrupted: there poll(2) looks
-// first whether there is something to read, together with a pipe that wakes it.
+// can set deadlines, and a blocked read of it cannot be interrupted: so for files poll(2)
+// looks first whether there is something to read, together with a pipe that wakes it.
 type source struct {
 	done  <-chan struct{}
 	r     io.Reader
@@ -28,12 +28,12 @@ type deadliner interface{ SetReadDeadline(time.Time) error }
 
 func newSource(ctx context.Context, r io.Reader) (*source, error) {
 	s := &source{done: ctx.Done(), r: r, close: func() {}}
-	if d, ok := r.(deadliner); ok && d.SetReadDeadline(time.Time{}) == nil {
-		s.withDeadlines(ctx, d)
-		return s, nil
-	}
 	if f, ok := r.(*os.File); ok {
 		return s, s.withPoll(ctx, f)
+	}
+	if d, ok := r.(deadliner); ok {
+		s.withDeadlines(ctx, d)
+		return s, nil
 	}
 	s.read = s.readOnce
 	if c, ok := r.(io.Closer); ok {
@@ -97,8 +97,11 @@ func (s *source) withPoll(ctx context.Context, f *os.File) error {
 		_ = wake.Close()
 		_ = woken.Close()
 	}
-	fd := int32(f.Fd())
-	wakeFD := int32(woken.Fd())
+	fd, wakeFD := descriptor(f), descriptor(woken)
+	if fd < 0 {
+		s.close()
+		return os.ErrClosed
+	}
 	s.read = func(b []byte) (int, error) {
 		for {
 			wait := -1
@@ -122,4 +125,14 @@ func (s *source) withPoll(ctx context.Context, f *os.File) error {
 		}
 	}
 	return nil
+}
+
+// descriptor is the file's number. Unlike Fd it leaves the file's mode alone, which other
+// processes may share.
+func descriptor(f *os.File) (fd int32) {
+	fd = -1 // poll ignores it
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(n uintptr) { fd = int32(n) })
+	}
+	return fd
 }
