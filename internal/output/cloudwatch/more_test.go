@@ -339,3 +339,44 @@ func BenchmarkSend(b *testing.B) {
 		})
 	}
 }
+
+// One does the work, the others wait for it and learn how it ended.
+func TestFlight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var f flight
+		var mu sync.Mutex
+		worked, shared := 0, 0
+		failure := &output.Error{Kind: output.Denied, Op: "make", Err: errors.New("no")}
+		for range 5 {
+			go func() {
+				err, other := f.do(t.Context(), "name", func() *output.Error {
+					time.Sleep(time.Second)
+					mu.Lock()
+					defer mu.Unlock()
+					worked++
+					return failure
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				if other {
+					shared++
+				}
+				if err != failure {
+					t.Errorf("got %v", err)
+				}
+			}()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		synctest.Wait()
+		if err, _ := f.do(ctx, "name", func() *output.Error { t.Error("it works too"); return nil }); err == nil || err.Kind != output.Unavailable {
+			t.Errorf("after its context ended: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if worked != 1 || shared != 4 || len(f.calls) != 0 {
+			t.Errorf("%d worked, %d waited, %d are left", worked, shared, len(f.calls))
+		}
+	})
+}

@@ -301,3 +301,22 @@ func FuzzAnswer(f *testing.F) {
 }
 
 func bodyOf(e *encoding) body { return body{e: e} }
+
+// A stream that was deleted while weir runs is made again, and its first put carries no token.
+func TestTokensDeletedStream(t *testing.T) {
+	t.Parallel()
+	s := strictService(t)
+	o := s.open(Params{AutoCreate: true})
+	for i := range 3 {
+		sendOK(t, filled(t, o, lane, fmt.Sprint("before ", i)))
+	}
+	s.mu.Lock()
+	delete(s.groups["/app/g"].streams, "s")
+	s.mu.Unlock()
+	for i := range 3 {
+		sendOK(t, filled(t, o, lane, fmt.Sprint("after ", i)))
+	}
+	if n := o.Stats().Conflicts; n != 0 {
+		t.Errorf("%d conflicts", n)
+	}
+}
