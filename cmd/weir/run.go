@@ -20,8 +20,8 @@ func runRun(args []string, stdout, stderr io.Writer) int {
 	fs.StringVar(&file, "c", "", "configuration `file`")
 	fs.StringVar(&file, "config", "", "the same as -c")
 	addr := fs.String("http", "", "`address` of the status page, metrics and health (default "+app.DefaultHTTP+"; \"off\" for none)")
-	format := fs.String("log-format", "text", "form of log lines: text or json")
-	level := fs.String("log-level", "info", "least log level: trace, debug, info, warn, error")
+	format := fs.String("log-format", "", "`form` of log lines: text or json (default: that of <log> in <system>, or text)")
+	level := fs.String("log-level", "", "least log `level`: trace, debug, info, warn, error (default: log_level of <system>, or info)")
 	if code, ok := parse(fs, args, stdout, `weir run -c FILE
 
 Runs a configuration file until SIGTERM or SIGINT: then inputs stop, what waits is sent
@@ -34,23 +34,32 @@ buffers. SIGHUP reads the file again, all or nothing. SIGUSR1 sends what waits a
 		fmt.Fprintln(stderr, "weir run: which file? Write: weir run -c FILE, or try: weir demo")
 		return exitUsage
 	}
-	log, err := newLogger(stderr, *format, *level)
+	plan, d := app.Load(file, app.Env{}, false)
+	if len(d.Errors) > 0 {
+		for _, e := range d.Errors {
+			fmt.Fprintln(stderr, e)
+		}
+		fmt.Fprintf(stderr, "weir run: %s has %d error(s), nothing was started\n", file, len(d.Errors))
+		return exitFault
+	}
+	log, err := newLogger(stderr, firstOf(*format, plan.LogFormat(), "text"), firstOf(*level, plan.System.LogLevel, "info"))
 	if err != nil {
 		fmt.Fprintln(stderr, "weir run:", err)
 		return exitUsage
-	}
-	plan, d := app.Load(file, app.Env{}, false)
-	for _, e := range d.Errors {
-		fmt.Fprintln(stderr, e)
-	}
-	if len(d.Errors) > 0 {
-		fmt.Fprintf(stderr, "weir run: %s has %d error(s), nothing was started\n", file, len(d.Errors))
-		return exitFault
 	}
 	for _, e := range d.Warnings {
 		log.Warn(e.Error())
 	}
 	return serve(file, plan, app.Options{Log: log, Version: versionText(), HTTP: *addr})
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
 }
 
 // serve runs a plan until a signal ends it.

@@ -21,6 +21,14 @@ type Plan struct {
 	env      Env
 }
 
+// LogFormat is the form of log lines that <system> asks for; "" if it does not.
+func (p *Plan) LogFormat() string {
+	if p.System.Log == nil {
+		return ""
+	}
+	return p.System.Log.Format
+}
+
 // routes are the rules of one routing context: the root, or a label.
 type routes struct {
 	label string

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"weir/internal/app"
+	"weir/internal/buffer"
+	"weir/internal/event"
+	"weir/internal/ledger"
+	"weir/internal/vfs"
+)
+
+const bufferHelp = `weir buffer ls|verify|dump|drain [flags] DIR
+
+Looks into the directory of a file buffer.
+
+  ls      what is in it: segments, and events that wait; works while weir runs
+  verify  the same, with every checksum verified; exit code 1 if anything is damaged
+  dump    the events in its files as JSON lines, delivered ones that are still there
+          included unless --pending; changes nothing
+  drain   takes out the events that wait: with -c FILE they are delivered through the output
+          of that configuration which has this buffer (or through --output ID), without it
+          they are written as JSON lines to standard output. weir must not be running on it.
+`
+
+func runBuffer(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, "Usage: ", bufferHelp)
+		return exitUsage
+	}
+	verb := args[0]
+	fs := flag.NewFlagSet("weir buffer "+verb, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	c := bufferCommand{out: stdout, err: stderr}
+	switch verb {
+	case "ls", "verify":
+		fs.BoolVar(&c.json, "json", false, "write JSON")
+	case "dump":
+		fs.BoolVar(&c.pending, "pending", false, "leave out batches that have ended")
+	case "drain":
+		fs.StringVar(&c.config, "c", "", "configuration `file` with the output to deliver through")
+		fs.StringVar(&c.output, "output", "", "`id` of the output, if the directory is not its own buffer")
+		fs.DurationVar(&c.grace, "for", 10*time.Minute, "give up after this long")
+	case "-h", "--help", "-help":
+		fmt.Fprint(stdout, "Usage: ", bufferHelp)
+		return exitOK
+	default:
+		fmt.Fprintf(stderr, "weir buffer: there is no %q\n\nUsage: %s", verb, bufferHelp)
+		return exitUsage
+	}
+	if code, ok := parse(fs, args[1:], stdout, bufferHelp); !ok {
+		return code
+	}
+	if fs.NArg() != 1 {
+		fmt.Fprintf(stderr, "weir buffer %s: which directory? Write: weir buffer %s DIR\n", verb, verb)
+		return exitUsage
+	}
+	c.dir = fs.Arg(0)
+	var err error
+	ok := true
+	switch verb {
+	case "ls", "verify":
+		ok, err = c.inspect(verb == "verify")
+	case "dump":
+		err = c.dump()
+	case "drain":
+		ok, err = c.drain()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "weir buffer %s: %v\n", verb, err)
+	}
+	if err != nil || !ok {
+		return exitFault
+	}
+	return exitOK
+}
+
+type bufferCommand struct {
+	out, err       io.Writer
+	dir            string
+	json, pending  bool
+	config, output string
+	grace          time.Duration
+}
+
+// inspect lists the directory; ok is false if something is damaged.
+func (c *bufferCommand) inspect(payloads bool) (ok bool, err error) {
+	info, err := buffer.Inspect(vfs.OS{}, c.dir, payloads)
+	if err != nil {
+		return false, err
+	}
+	if c.json {
+		enc := json.NewEncoder(c.out)
+		enc.SetIndent("", "  ")
+		return len(info.Problems) == 0, enc.Encode(info)
+	}
+	var bytes int64
+	for _, s := range info.Segments {
+		bytes += s.Bytes
+		fmt.Fprintf(c.out, "%s  %9d bytes  %5d frames  %7d batches  %8d events  accepted %s\n", s.Name, s.Bytes, s.Frames, s.Batches, s.Events,
+			s.Accepted.Local().Format("2006-01-02 15:04:05"))
+		if s.Unfinished > 0 {
+			fmt.Fprintf(c.out, "  %d bytes behind the last whole frame: a write under way, or one cut off by a crash\n", s.Unfinished)
+		}
+	}
+	fmt.Fprintf(c.out, "%d segments, %d bytes, %d events wait (batches %d to %d)\n", len(info.Segments), bytes, info.Pending, info.Mark+1, info.Stored)
+	s := info.Sheet
+	var dropped, rejected uint64
+	for _, r := range ledger.ReasonsOf(ledger.Dropped) {
+		dropped += s.Dropped[r]
+	}
+	for _, r := range ledger.ReasonsOf(ledger.Rejected) {
+		rejected += s.Rejected[r]
+	}
+	fmt.Fprintf(c.out, "ended so far: delivered %d, dropped %d, rejected %d, parked %d\n", s.Delivered, dropped, rejected, s.Moved)
+	for _, p := range info.Problems {
+		fmt.Fprintln(c.out, "damaged:", p)
+	}
+	if info.Aside > 0 {
+		fmt.Fprintf(c.out, "%d damaged pieces are kept aside in *.damaged files\n", info.Aside)
+	}
+	for _, u := range info.Unknown {
+		fmt.Fprintln(c.out, "not a file of the buffer:", u)
+	}
+	if payloads && len(info.Problems) == 0 {
+		fmt.Fprintln(c.out, "every checksum is right")
+	}
+	return len(info.Problems) == 0, nil
+}
+
+// dump writes events as JSON lines.
+func (c *bufferCommand) dump() error {
+	from := buffer.Seq(0)
+	if c.pending {
+		info, err := buffer.Inspect(vfs.OS{}, c.dir, false)
+		if err != nil {
+			return err
+		}
+		from = info.Mark + 1
+	}
+	w := bufio.NewWriterSize(c.out, 1<<16)
+	err := buffer.Dump(vfs.OS{}, c.dir, from, func(_ buffer.Seq, b event.Batch) error { return writeLines(w, b.Tag, b) })
+	if ferr := w.Flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+// writeLines writes each event as {"tag":…,"time":…,"record":…}.
+func writeLines(w io.Writer, tag string, b event.Batch) error {
+	var line []byte
+	for rest := b.Entries; len(rest) > 0; {
+		e, n, err := event.Next(rest)
+		if err != nil {
+			return fmt.Errorf("read an event of tag %q: %w", tag, err)
+		}
+		rest = rest[n:]
+		line = append(line[:0], `{"tag":`...)
+		line = event.AppendJSON(line, event.AppendStr(nil, tag), event.Yajl)
+		line = append(line, `,"time":"`...)
+		line = e.Time.Time().AppendFormat(line, time.RFC3339Nano)
+		line = append(line, `","record":`...)
+		line = event.AppendJSON(line, e.Record, event.Yajl)
+		line = append(line, '}', '\n')
+		if _, err := w.Write(line); err != nil {
+			return fmt.Errorf("write events: %w", err)
+		}
+	}
+	return nil
+}
+
+// drain delivers what waits, or writes it to standard output; ok is false if some is left.
+func (c *bufferCommand) drain() (ok bool, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, c.grace)
+	defer cancel()
+	log := slog.New(slog.NewTextHandler(c.err, nil))
+	if c.config == "" {
+		return true, c.drainToStdout(ctx, log)
+	}
+	plan, d := app.Load(c.config, app.Env{}, false)
+	for _, e := range d.Errors {
+		fmt.Fprintln(c.err, e)
+	}
+	if len(d.Errors) > 0 {
+		return false, fmt.Errorf("%s has %d error(s)", c.config, len(d.Errors))
+	}
+	left, err := app.Drain(ctx, plan, app.Options{Log: log}, c.dir, c.output)
+	if err == nil {
+		fmt.Fprintf(c.out, "%d events are left\n", left)
+	}
+	return left == 0, err
+}
+
+func (c *bufferCommand) drainToStdout(ctx context.Context, log *slog.Logger) (err error) {
+	b, err := buffer.Open(buffer.Options{FS: vfs.OS{}, Dir: c.dir, Book: &ledger.Book{}, Log: log, Limit: 1 << 40})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := b.Close(context.WithoutCancel(ctx)); err == nil {
+			err = cerr
+		}
+	}()
+	if err := b.Seal(ctx); err != nil {
+		return err
+	}
+	// Each batch is flushed before it is settled: what was not written is not taken out.
+	w := bufio.NewWriterSize(c.out, 1<<16)
+	return app.EachPending(ctx, b, func(tag string, b event.Batch) error {
+		if err := writeLines(w, tag, b); err != nil {
+			return err
+		}
+		return w.Flush()
+	}, ledger.Fate{Class: ledger.Delivered})
+}

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"weir/internal/buffer"
+	"weir/internal/event"
+	"weir/internal/ledger"
+	"weir/internal/vfs"
+)
+
+// Drain delivers what waits in a buffer directory through one output of a plan, without
+// any source, and returns how many events are left. If the directory is that output's own
+// buffer, its delivery simply runs until it is empty; another directory, of an output that
+// is configured no more, is moved over batch by batch. The output is found by the
+// directory, or by its id. weir must not be running on either buffer.
+func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uint64, err error) {
+	dir = filepath.Clean(dir)
+	var through *outputPlan
+	for _, out := range plan.Outputs {
+		if out.dir == dir && id == "" || id != "" && out.id == id {
+			through = out
+		}
+	}
+	switch {
+	case through == nil && id != "":
+		return 0, fmt.Errorf("the configuration has no output with the id %q", id)
+	case through == nil:
+		return 0, fmt.Errorf("no output of the configuration has the buffer %s: name the output to send through by its id", dir)
+	case through.null:
+		return 0, fmt.Errorf("output %s delivers nothing", through.id)
+	}
+	through.buffer.Overflow = "block"
+	a, err := New(plan, o)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.newOutput(through, nil)
+	if err != nil {
+		return 0, err
+	}
+	r.start()
+	if through.dir != dir {
+		err = moveAll(ctx, dir, r.buf, o)
+	}
+	r.stop(ctx)
+	return r.left, err
+}
+
+// moveAll moves every event of an orphaned buffer to another one. A batch is settled in
+// the old one when it is stored in the new one: after a crash it may be in both.
+func moveAll(ctx context.Context, dir string, to *buffer.Buffer, o Options) error {
+	book := &ledger.Book{}
+	from, err := buffer.Open(buffer.Options{FS: vfs.OS{}, Dir: dir, Book: book, Log: o.Log, Limit: 1 << 40})
+	if err != nil {
+		return fmt.Errorf("open the buffer to drain: %w", err)
+	}
+	defer func() { _ = from.Close(context.WithoutCancel(ctx)) }()
+	if err := from.Seal(ctx); err != nil {
+		return err
+	}
+	return EachPending(ctx, from, func(tag string, b event.Batch) error {
+		b.Tag = tag
+		seq, err := to.Append(ctx, b)
+		if err != nil {
+			return fmt.Errorf("move events to the output's buffer: %w", err)
+		}
+		return to.WaitStored(ctx, uint64(seq))
+	}, ledger.Fate{Class: ledger.Moved})
+}
+
+// EachPending calls fn with everything in a sealed buffer that has not ended, in order, and
+// settles it with fate when fn returns nil. An error of fn ends it.
+func EachPending(ctx context.Context, b *buffer.Buffer, fn func(tag string, b event.Batch) error, fate ledger.Fate) error {
+	for {
+		run, err := b.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the buffer: %w", err)
+		}
+		items := run.Items()
+		for i := range items {
+			it := &items[i]
+			var parts []buffer.Part
+			it.Live(func(live event.Batch, _ int, first uint32) {
+				if err == nil {
+					err = fn(it.Batch.Tag, live)
+				}
+				if err == nil {
+					parts = append(parts, buffer.Part{Seq: it.Seq, Span: buffer.Span{First: first, Count: uint32(live.Count)}, Fate: fate})
+				}
+			})
+			err = errors.Join(err, b.Settle(parts))
+			if err != nil {
+				run.Release()
+				return err
+			}
+		}
+		run.Release()
+	}
+}
