@@ -28,7 +28,7 @@ func Kubernetes() Generator {
 	tail = msgp.AppendMapHeader(tail, 2)
 	tail = msgp.AppendString(msgp.AppendString(tail, "app"), "checkout")
 	tail = msgp.AppendString(msgp.AppendString(tail, "pod-template-hash"), "7d9f8b6c5d")
-	const before, after = `level=info id=`, ` msg="order accepted" path="/api/v1/orders" status=201 took=12.7ms user="José"`
+	const before, after = `level=info id=`, ` msg="order accepted" path="/api/v1/orders" status=201 took=12.7ms trace=4bf92f3577b34da6a3ce929d0e0e4736 user="José"`
 	return func(dst []byte, id uint64) ([]byte, int) {
 		dst = msgp.AppendMapHeader(dst, 3)
 		dst = msgp.AppendString(dst, "log")
