@@ -37,6 +37,9 @@ type Diagnostics struct {
 
 	// Strict makes unknown parameters and sections errors instead of warnings.
 	Strict bool
+	// StrictValues makes numbers, sizes, times and regular expressions that are read in a
+	// surprising way errors instead of warnings (Fluentd's strict_config_value).
+	StrictValues bool
 }
 
 // Error notes a mistake at pos. hint says what to write instead.

@@ -118,7 +118,11 @@ func (c *decoder) param(f reflect.StructField, v reflect.Value) {
 		}
 		return
 	}
-	warn := func(text, hint string) { c.d.Warn(p.Value.Pos, p.Key+": "+text, hint) }
+	report := c.d.Warn
+	if c.d.StrictValues {
+		report = c.d.Error
+	}
+	warn := func(text, hint string) { report(p.Value.Pos, p.Key+": "+text, hint) }
 	if err := convert(v, p.Value, f.Tag, warn); err != nil {
 		c.d.Error(p.Value.Pos, fmt.Sprintf("%s: %s", p.Key, err.text), err.hint)
 		return

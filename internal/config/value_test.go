@@ -136,6 +136,14 @@ func TestGoldenValues(t *testing.T) {
 	}
 }
 
+func TestStrictValues(t *testing.T) {
+	d := &Diagnostics{StrictValues: true}
+	Decode(&fluentconf.Section{Params: []fluentconf.Param{{Key: "size", Value: fluentconf.Value{Text: "abc"}}, {Key: "time", Value: fluentconf.Value{Text: "5m"}}}}, &typed{}, d)
+	if len(d.Errors) != 1 || len(d.Warnings) != 0 {
+		t.Errorf("errors %v, warnings %v", d.Errors, d.Warnings)
+	}
+}
+
 func TestWrongValues(t *testing.T) {
 	tests := []struct{ key, text, want string }{
 		{"bool", "TRUE", `t.conf:1:5: bool: "TRUE" is neither true nor false; write true or false`},

@@ -233,8 +233,8 @@ func (p *parser) closeTag() {
 		p.nextLine(p.pos)
 		// The section was surely meant to end here; going on inside it would only produce
 		// mistakes that are none.
-		if name == "" && len(p.stack) > 1 {
-			p.stack = p.stack[:len(p.stack)-1]
+		if name == "" {
+			p.stack = p.stack[:max(1, len(p.stack)-1)]
 			return
 		}
 	} else {
