@@ -174,7 +174,7 @@ func (d *Deliverer) Stop(ctx context.Context, giveUp bool) {
 	d.timer.Stop()
 	d.cancel()
 	if d.parking != nil {
-		d.parking.stop(ctx)
+		d.parking.stop(ctx, giveUp)
 	}
 }
 

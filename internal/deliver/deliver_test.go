@@ -465,3 +465,16 @@ func TestAppendPartsCoversEveryEntryOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestStopIsQuickWhenAllIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), func(o *Options) { o.Retry.ParkAfter = time.Minute })
+		r.append(batch("a", 0, 100))
+		time.Sleep(3 * time.Second)
+		start := time.Now()
+		r.stop(25 * time.Second)
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("stopping took %s with nothing left to do", took)
+		}
+	})
+}

@@ -52,7 +52,14 @@ func (p *parkingLot) start() {
 	<-p.known
 }
 
-func (p *parkingLot) stop(ctx context.Context) { p.slow.Stop(ctx, true) }
+// stop ends the slow delivery, after the main one has ended. A lot in memory keeps nothing,
+// so there giveUp is false.
+func (p *parkingLot) stop(ctx context.Context, giveUp bool) {
+	if err := p.main.o.Parking.Seal(ctx); err != nil {
+		p.main.o.Log.Error("the parking lot could not be stored", "output", p.main.o.ID, "error", err)
+	}
+	p.slow.Stop(ctx, giveUp)
+}
 
 func (p *parkingLot) holds(lane string) bool {
 	p.mu.Lock()
