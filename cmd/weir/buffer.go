@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -128,13 +129,26 @@ func (c *bufferCommand) inspect(payloads bool) (ok bool, err error) {
 	if info.Aside > 0 {
 		fmt.Fprintf(c.out, "%d damaged pieces are kept aside in *.damaged files\n", info.Aside)
 	}
+	lot := false
 	for _, u := range info.Unknown {
+		if u == app.ParkedDir {
+			lot = true
+			continue
+		}
 		fmt.Fprintln(c.out, "not a file of the buffer:", u)
 	}
 	if payloads && len(info.Problems) == 0 {
 		fmt.Fprintln(c.out, "every checksum is right")
 	}
-	return len(info.Problems) == 0, nil
+	ok = len(info.Problems) == 0
+	if lot {
+		fmt.Fprintf(c.out, "\nparked (streams that have failed for long):\n")
+		parked := *c
+		parked.dir = filepath.Join(c.dir, app.ParkedDir)
+		lotOK, err := parked.inspect(payloads)
+		return ok && lotOK, err
+	}
+	return ok, nil
 }
 
 // dump writes events as JSON lines.

@@ -103,9 +103,9 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 	if params.Format != nil || params.Inject != nil || injects(s) {
 		f, usesTag = p.formatter(s, &formatting{params.Format, params.Inject}, "json")
 	}
-	opts := cloudwatch.Options{Params: params.Params, ID: o.id, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag}
+	opts := cloudwatch.Options{Params: params.Params, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag}
 	o.build = func(log *slog.Logger) (output.Output, error) {
-		opts.Log = log
+		opts.Log, opts.ID = log, o.id
 		return cloudwatch.New(context.Background(), opts)
 	}
 }

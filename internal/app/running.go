@@ -31,6 +31,9 @@ type runningOutput struct {
 	left      uint64 // events that were not delivered, after stop
 }
 
+// ParkedDir is the directory of the parking lot within that of the main buffer.
+const ParkedDir = "parked"
+
 // memoryLot is how much parked lanes of a memory buffer may hold, fileLot of a file buffer.
 const (
 	memoryLot = 16 << 20
@@ -163,7 +166,7 @@ func (r *runningOutput) openBuffers(a *App) (err error) {
 }
 
 // lotDir is where the parking lot of a file buffer is.
-func (r *runningOutput) lotDir() string { return path.Join(r.plan.dir, "parked") }
+func (r *runningOutput) lotDir() string { return path.Join(r.plan.dir, ParkedDir) }
 
 // throttle is the one controller of a scope.
 func (a *App) throttle(scope string) *deliver.Throttle {
