@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	fc "weir/test/forwardclient"
+)
+
+// measureFunc does one measurement and gives its result as a line.
+type measureFunc func(ctx context.Context, b *bench, s *subject) (string, error)
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func (b *bench) begin(ctx context.Context, s *subject, name string, u setup, delays bool) (*running, error) {
+	path := "/reset"
+	if delays {
+		path += "?delays=1"
+	}
+	if err := b.sink.ask(path, nil); err != nil {
+		return nil, err
+	}
+	return s.start(ctx, filepath.Join(b.o.dir, name), b.sink, u)
+}
+
+// send sends a job, waits until everything has arrived and checks that it did.
+func (b *bench) send(ctx context.Context, r *running, j job) (sent, tally, error) {
+	report, err := b.client(ctx, j)
+	if err != nil {
+		return report, tally{}, r.failed(err)
+	}
+	t, err := b.drained(ctx, r, int64(report.Events), 20*time.Second)
+	if err == nil && (t.Events != int64(report.Events) || report.Acked != report.Events) {
+		err = fmt.Errorf("sent %d, acknowledged %d, received %d", report.Events, report.Acked, t.Events)
+	}
+	return report, t, err
+}
+
+// measureIdle is the memory of a subject that has carried a little and then nothing.
+func measureIdle(ctx context.Context, b *bench, s *subject) (string, error) {
+	r, err := b.begin(ctx, s, "idle", setup{}, false)
+	if err != nil {
+		return "", err
+	}
+	fresh, err := r.usage()
+	if err != nil {
+		return "", err
+	}
+	if _, _, err := b.send(ctx, r, job{Addr: r.addr, Mode: fc.Packed, PerMessage: 10, Record: "kubernetes", Events: 1000, Rate: 1000}); err != nil {
+		return "", err
+	}
+	time.Sleep(15 * time.Second)
+	was, err := r.usage()
+	if err != nil {
+		return "", err
+	}
+	time.Sleep(10 * time.Second)
+	u, err := r.usage()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("resident %s after the start, %s idle after 1000 events; CPU of 10 idle seconds: %v", mib(fresh.rss), mib(u.rss), u.cpu()-was.cpu()), r.terminate()
+}
+
+// measureAllocs counts heap allocations per 1000 events, acknowledgements included.
+func measureAllocs(ctx context.Context, b *bench, s *subject) (string, error) {
+	var lines []string
+	for _, c := range cases() {
+		r, err := b.begin(ctx, s, "allocs", setup{key: c.key}, false)
+		if err != nil {
+			return "", err
+		}
+		j := c.job
+		j.Addr, j.Conns = r.addr, 2
+		j.Events = 200_000
+		if _, _, err := b.send(ctx, r, j); err != nil { // warm up
+			return "", err
+		}
+		if err := b.sink.ask("/reset", nil); err != nil {
+			return "", err
+		}
+		before, err := r.mallocs()
+		if err != nil {
+			return "", err
+		}
+		scrape, err := r.mallocs() // what asking costs
+		if err != nil {
+			return "", err
+		}
+		j.Events = 2_000_000
+		report, t, err := b.send(ctx, r, j)
+		if err != nil {
+			return "", err
+		}
+		after, err := r.mallocs()
+		if err != nil {
+			return "", err
+		}
+		n := after - scrape - (scrape - before)
+		lines = append(lines, fmt.Sprintf("%s %.2f (%d puts)", c.name, n*1000/float64(report.Events), t.Puts))
+		if err := r.terminate(); err != nil {
+			return "", err
+		}
+	}
+	return "allocations per 1000 events: " + strings.Join(lines, "; "), nil
+}
+
+// mallocs reads the number of heap allocations so far from weir's metrics.
+func (r *running) mallocs() (float64, error) {
+	resp, err := http.Get("http://" + r.http + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if v, ok := strings.CutPrefix(lines.Text(), "go_memstats_mallocs_total "); ok {
+			return strconv.ParseFloat(v, 64)
+		}
+	}
+	return 0, errors.Join(lines.Err(), errors.New("no go_memstats_mallocs_total in the metrics"))
+}
+
+// measureLatency is the time from an event's creation to its arrival at the endpoint.
+func measureLatency(ctx context.Context, b *bench, s *subject) (string, error) {
+	r, err := b.begin(ctx, s, "latency", setup{key: "log", flush: 0.2}, true)
+	if err != nil {
+		return "", err
+	}
+	const rate, seconds = 20_000, 20
+	report, t, err := b.send(ctx, r, job{Addr: r.addr, Mode: fc.Packed, PerMessage: 100, Record: "docker", Size: 256,
+		Events: rate * seconds, Rate: rate, Fresh: true, TimedAcks: true, Conns: 2})
+	if err != nil {
+		return "", err
+	}
+	u, err := r.usage()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("20000/s, flush_interval 0.2: event to endpoint p50 %d ms, p90 %d ms, p99 %d ms, max %d ms (%d events, %d puts); ack p99 %.1f ms; %.3f cores; peak %s",
+		t.Delays[0], t.Delays[1], t.Delays[2], t.Delays[3], t.Events, t.Puts, report.Acks[2]*1e3, u.cpu().Seconds()/report.Seconds, mib(u.peak)), s.ended(r)
+}
+
+// ended stops a subject. Fluent Bit's exit code means nothing here.
+func (s *subject) ended(r *running) error {
+	err := r.terminate()
+	if s.fluent {
+		return nil
+	}
+	return err
+}
+
+// measureAck is the time until an acknowledgement at half the rate that was reached at
+// saturation.
+func measureAck(ctx context.Context, b *bench, s *subject) (string, error) {
+	var lines []string
+	for _, c := range cases() {
+		if c.name != "kubernetes" && c.name != "packed10" {
+			continue
+		}
+		full, err := b.once(ctx, c, s)
+		if err != nil {
+			return "", err
+		}
+		r, err := b.begin(ctx, s, "ack", setup{key: c.key}, false)
+		if err != nil {
+			return "", err
+		}
+		j := c.job
+		j.Addr, j.Conns, j.TimedAcks = r.addr, 2, true
+		j.Rate = int(float64(full.events) / full.wall.Seconds() / 2)
+		j.Events = j.Rate * 10
+		report, _, err := b.send(ctx, r, j)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, fmt.Sprintf("%s at %d/s: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms", c.name, j.Rate,
+			report.Acks[0]*1e3, report.Acks[1]*1e3, report.Acks[2]*1e3, report.Acks[3]*1e3))
+		if err := r.terminate(); err != nil {
+			return "", err
+		}
+	}
+	return "time to the ack at half load: " + strings.Join(lines, "; "), nil
+}
+
+// measureStreams is the memory with many streams, one a tag.
+func measureStreams(ctx context.Context, b *bench, s *subject) (string, error) {
+	r, err := b.begin(ctx, s, "streams", setup{streams: true, threads: 8}, false)
+	if err != nil {
+		return "", err
+	}
+	report, t, err := b.send(ctx, r, job{Addr: r.addr, Mode: fc.Packed, PerMessage: 20, Record: "kubernetes", Events: 100 * b.o.streams,
+		Conns: 2, Tags: b.o.streams})
+	if err != nil {
+		return "", err
+	}
+	u, err := r.usage()
+	if err != nil {
+		return "", err
+	}
+	if t.Streams != b.o.streams {
+		return "", fmt.Errorf("%d of %d streams have arrived", t.Streams, b.o.streams)
+	}
+	return fmt.Sprintf("%d streams, %d events: peak %s, %d puts, %.0f records/CPU s, %.0f records/s", t.Streams, t.Events, mib(u.peak), t.Puts,
+		float64(report.Events)/u.cpu().Seconds(), float64(report.Events)/report.Seconds), r.terminate()
+}
+
+// measureOutage is the memory while the endpoint is away, and whether everything arrives
+// afterwards.
+func measureOutage(ctx context.Context, b *bench, s *subject) (string, error) {
+	const rate = 5_000
+	r, err := b.begin(ctx, s, "outage", setup{limit: "8g", threads: 2}, false)
+	if err != nil {
+		return "", err
+	}
+	events := int(b.o.outage.Seconds()+10) * rate
+	type answer struct {
+		s   sent
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		report, err := b.client(ctx, job{Addr: r.addr, Mode: fc.Packed, PerMessage: 100, Record: "kubernetes", Events: events, Rate: rate, Conns: 2})
+		done <- answer{report, err}
+	}()
+	time.Sleep(5 * time.Second)
+	if err := b.sink.ask("/down", nil); err != nil {
+		return "", err
+	}
+	select {
+	case <-time.After(b.o.outage):
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case a := <-done:
+		return "", fmt.Errorf("the client ended during the outage: %d sent, %w", a.s.Events, a.err)
+	}
+	during, err := r.usage()
+	if err != nil {
+		return "", err
+	}
+	back := time.Now()
+	if err := b.sink.ask("/up", nil); err != nil {
+		return "", err
+	}
+	a := <-done
+	if a.err != nil {
+		return "", r.failed(a.err)
+	}
+	t, err := b.drained(ctx, r, int64(a.s.Events), time.Minute)
+	if err != nil {
+		return "", err
+	}
+	drained := time.Since(back)
+	after, err := r.usage()
+	if err != nil {
+		return "", err
+	}
+	if t.Events != int64(a.s.Acked) || a.s.Acked != a.s.Events {
+		return "", fmt.Errorf("sent %d, acknowledged %d, received %d", a.s.Events, a.s.Acked, t.Events)
+	}
+	return fmt.Sprintf("%v without endpoint at %d/s: peak %s during, %s after; %d events, all delivered %v after it came back",
+		b.o.outage, rate, mib(during.peak), mib(after.peak), t.Events, drained.Round(time.Second)), r.terminate()
+}
