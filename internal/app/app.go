@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/deliver"
 	"weir/internal/ledger"
+	"weir/internal/output/cloudwatch"
 	"weir/internal/pipeline"
 )
 
@@ -44,6 +45,7 @@ type App struct {
 	gen       *generation
 	inputs    []*runningInput
 	throttles map[string]*deliver.Throttle
+	shared    shared
 	unmatched *ledger.Book
 	stopped   bool
 	ready     bool               // everything has started
@@ -71,7 +73,7 @@ func New(plan *Plan, o Options) (*App, error) {
 	if o.Stdout == nil {
 		o.Stdout = os.Stdout
 	}
-	a := &App{o: o, throttles: map[string]*deliver.Throttle{}, unmatched: &ledger.Book{}, done: make(chan struct{})}
+	a := &App{o: o, throttles: map[string]*deliver.Throttle{}, shared: shared{tokens: cloudwatch.NewTokens()}, unmatched: &ledger.Book{}, done: make(chan struct{})}
 	a.ctx, a.stopping = context.WithCancel(context.Background())
 	a.gen = &generation{plan: plan}
 	return a, nil

@@ -13,6 +13,7 @@ import (
 	"weir/internal/event"
 	"weir/internal/fluentconf"
 	"weir/internal/output"
+	"weir/internal/output/cloudwatch"
 )
 
 // outputPlan is one configured output, ready to be built.
@@ -26,8 +27,13 @@ type outputPlan struct {
 	workers   int
 	maxEvents int // in one request; 0: no own limit
 	secondary *outputPlan
-	build     func(log *slog.Logger) (output.Output, error)
+	build     func(log *slog.Logger, s *shared) (output.Output, error)
 	detail    string // for the summary: "group … stream …"
+}
+
+// shared is what the outputs of a process have in common.
+type shared struct {
+	tokens *cloudwatch.Tokens // sequence tokens: no output of the process may carry a stale one
 }
 
 func (o *outputPlan) describe() string {

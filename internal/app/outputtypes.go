@@ -87,15 +87,12 @@ func (o *outputPlan) window() func(event.Time) event.Time {
 }
 
 func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
-	var params struct {
-		config.OutputPlugin
-		cloudwatch.Params
-	}
+	var params cloudwatch.Params
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{}, p.d)
-	params.Params.Check(s, o.names(), p.d)
-	o.workers = params.Params.InFlight()
-	o.maxEvents = params.Params.MaxEvents
+	params.Check(s, o.names(), p.d)
+	o.workers = params.InFlight()
+	o.maxEvents = params.MaxEvents
 	o.detail = "to group " + named(params.GroupName, params.TagAsGroup, params.GroupNameKey) +
 		", stream " + named(params.StreamName, params.TagAsStream, params.StreamNameKey)
 	var f cloudwatch.Formatter
@@ -103,9 +100,9 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 	if params.Format != nil || params.Inject != nil || injects(s) {
 		f, usesTag = p.formatter(s, &formatting{params.Format, params.Inject}, "json")
 	}
-	opts := cloudwatch.Options{Params: params.Params, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag}
-	o.build = func(log *slog.Logger) (output.Output, error) {
-		opts.Log, opts.ID = log, o.id
+	opts := cloudwatch.Options{Params: params, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag}
+	o.build = func(log *slog.Logger, sh *shared) (output.Output, error) {
+		opts.Log, opts.ID, opts.Tokens = log, o.id, sh.tokens
 		return cloudwatch.New(context.Background(), opts)
 	}
 }
@@ -138,7 +135,7 @@ func (p *planner) stdout(o *outputPlan, s *fluentconf.Section) {
 	}
 	f, _ := p.formatter(s, &params.formatting, "stdout")
 	w := p.env.Stdout
-	o.build = func(*slog.Logger) (output.Output, error) {
+	o.build = func(*slog.Logger, *shared) (output.Output, error) {
 		return stdout.New(stdout.Options{Writer: w, Formatter: f}), nil
 	}
 }
@@ -156,7 +153,7 @@ func (p *planner) file(o *outputPlan, s *fluentconf.Section) {
 	opts.FilePerm, opts.DirPerm = p.mode(o.buffer.FileMode, p.System.FilePermission), p.mode(o.buffer.DirMode, p.System.DirPermission)
 	params.Params.Check(s, o.names(), p.d)
 	o.detail = "to " + params.Path
-	o.build = func(log *slog.Logger) (output.Output, error) {
+	o.build = func(log *slog.Logger, _ *shared) (output.Output, error) {
 		opts.Log = log
 		return file.New(opts)
 	}

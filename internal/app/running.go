@@ -104,11 +104,11 @@ func (a *App) newOutput(o *outputPlan, prev *runningOutput) (*runningOutput, err
 		return r, nil
 	}
 	var err error
-	if r.out, err = o.build(a.o.Log.With("output", o.id)); err != nil {
+	if r.out, err = o.build(a.o.Log.With("output", o.id), &a.shared); err != nil {
 		return nil, fmt.Errorf("set up output %s at %s: %w", o.id, o.pos, err)
 	}
 	if o.secondary != nil {
-		if r.secondary, err = o.secondary.build(a.o.Log.With("output", o.secondary.id)); err != nil {
+		if r.secondary, err = o.secondary.build(a.o.Log.With("output", o.secondary.id), &a.shared); err != nil {
 			return nil, fmt.Errorf("set up the secondary of output %s at %s: %w", o.id, o.secondary.pos, err)
 		}
 	}
