@@ -200,9 +200,9 @@ func parseBool(s string) (b, ok bool) {
 
 var (
 	rubyInt   = regexp.MustCompile(`^\s*[+-]?[0-9](?:_?[0-9])*`)
-	rubyFloat = regexp.MustCompile(`^\s*[+-]?[0-9](?:_?[0-9])*(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9]+)?`)
+	rubyFloat = regexp.MustCompile(`^\s*[+-]?(?:[0-9](?:_?[0-9])*(?:\.[0-9](?:_?[0-9])*)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9]+)?`)
 	plainInt  = regexp.MustCompile(`^\s*[+-]?[0-9](?:_?[0-9])*\s*$`)
-	plainFlt  = regexp.MustCompile(`^\s*[+-]?[0-9](?:_?[0-9])*(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9]+)?\s*$`)
+	plainFlt  = regexp.MustCompile(`^\s*[+-]?(?:[0-9](?:_?[0-9])*)?(?:\.?[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9]+)?\s*$`)
 	plainSize = regexp.MustCompile(`^\s*[0-9]+\s*$|^\s*[0-9]+[kmgtKMGT](?:[iI]?[bB])?\s*$`)
 	plainTime = regexp.MustCompile(`^\s*[0-9]+[smhd]\s*$`)
 	sizeUnits = []unit{{regexp.MustCompile(`([0-9]+)[kK]`), 1 << 10}, {regexp.MustCompile(`([0-9]+)[mM]`), 1 << 20}, {regexp.MustCompile(`([0-9]+)[gG]`), 1 << 30}, {regexp.MustCompile(`([0-9]+)[tT]`), 1 << 40}}

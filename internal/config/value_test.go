@@ -63,6 +63,7 @@ func TestGoldenValues(t *testing.T) {
 		{"time", "500ms", 30000 * time.Second, "write 0.5 for 500ms"},
 		{"time", "0.2s", 2 * time.Second, "write 0.2 for 200ms"},
 		{"time", "1h30m", 1800 * time.Second, "write 5400 for 1h30m0s"},
+		{"time", ".5", 500 * time.Millisecond, "-"},
 		{"time", "0.1", 100 * time.Millisecond, "-"},
 		{"time", "abc", time.Duration(0), "write seconds"},
 		{"time", "10S", 10 * time.Second, "write 10 for 10s"},

@@ -188,7 +188,7 @@ func compactObject(d *json.Decoder, b *strings.Builder) error {
 }
 
 // rubyNumber writes a JSON number as Ruby prints it: integers as they are, floats always
-// with a fraction, with an exponent outside 1e-4 … 1e16.
+// with a fraction, with an exponent outside 1e-4 … 1e15.
 func rubyNumber(n string) string {
 	if !strings.ContainsAny(n, ".eE") {
 		if n == "-0" {
@@ -200,7 +200,7 @@ func rubyNumber(n string) string {
 	if err != nil || math.IsInf(f, 0) {
 		return n
 	}
-	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
+	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e15) {
 		m, e, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
 		if !strings.Contains(m, ".") {
 			m += ".0"

@@ -2,7 +2,10 @@ package router
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func mustCompile(t *testing.T, pattern string) *Pattern {
@@ -60,6 +63,19 @@ func TestShadowed(t *testing.T) {
 	if got := fine.Shadowed(); got != nil {
 		t.Errorf("got %v, want none", got)
 	}
+}
+
+// TestCoversIsCertain: what one pattern is said to cover it really takes.
+func TestCoversIsCertain(t *testing.T) {
+	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", ".", "*", "**", ".**", "**.", "{a,b}"}), 1, 5)
+	rapid.Check(t, func(rt *rapid.T) {
+		p := mustCompile(t, strings.Join(parts.Draw(rt, "p"), ""))
+		q := mustCompile(t, strings.Join(parts.Draw(rt, "q"), ""))
+		tag := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "."}), 0, 6).Draw(rt, "tag"), "")
+		if p.covers(q) && q.Match(tag) && !p.Match(tag) {
+			rt.Fatalf("%q is said to cover %q, but only the latter takes %q", p, q, tag)
+		}
+	})
 }
 
 func TestCovers(t *testing.T) {

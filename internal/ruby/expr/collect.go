@@ -203,6 +203,9 @@ func (c *invocation) array() (Value, bool, error) {
 		if err := c.need(ArrayKind, 1, 1); err != nil {
 			return Value{}, true, err
 		}
+		if len(items)+len(c.args[0].arr.Items) > maxItems {
+			return Value{}, true, c.m.raise(c.n, "the array has more than %d elements", maxItems)
+		}
 		return ArrayValue(append(items[:len(items):len(items)], c.args[0].arr.Items...)), true, nil
 	}
 	return Value{}, false, nil
@@ -217,16 +220,28 @@ func (c *invocation) join() (Value, bool, error) {
 		sep = c.args[0].text
 	}
 	var b strings.Builder
-	for i, x := range c.recv.arr.Items {
+	if !joinItems(&b, c.recv.arr.Items, sep) {
+		return Value{}, true, c.m.raise(c.n, "the text is longer than %d bytes", maxText)
+	}
+	return StringValue(b.String()), true, nil
+}
+
+// joinItems writes items and the items of arrays among them; false when it gets too long.
+func joinItems(b *strings.Builder, items []Value, sep string) bool {
+	for i, x := range items {
 		if i > 0 {
 			b.WriteString(sep)
 		}
-		b.WriteString(x.ToS())
+		if x.kind != ArrayKind {
+			b.WriteString(x.ToS())
+		} else if !joinItems(b, x.arr.Items, sep) {
+			return false
+		}
 		if b.Len() > maxText {
-			return Value{}, true, c.m.raise(c.n, "the text is longer than %d bytes", maxText)
+			return false
 		}
 	}
-	return StringValue(b.String()), true, nil
+	return true
 }
 
 // hash has the methods of Hash.

@@ -12,7 +12,11 @@ type machine struct {
 	prog  *Program
 	vars  []Value
 	steps int
+	spent int // bytes of texts and arrays made so far
 }
+
+// valueSize is what an element of an array takes, about.
+const valueSize = 64
 
 // raise makes the error of a node: what Ruby would raise.
 func (m *machine) raise(n node, format string, args ...any) error {
@@ -147,10 +151,20 @@ func (m *machine) call(n *call) (Value, error) {
 		return Value{}, err
 	}
 	v, err := m.send(n, recv, args)
-	if err == nil && len(v.text) > maxText {
+	if err != nil {
+		return v, err
+	}
+	if len(v.text) > maxText {
 		return Value{}, m.raise(n, "the text is longer than %d bytes", maxText)
 	}
-	return v, err
+	m.spent += len(v.text)
+	if v.kind == ArrayKind {
+		m.spent += len(v.arr.Items) * valueSize
+	}
+	if m.spent > maxSpent {
+		return Value{}, m.raise(n, "the expression needs more than %d bytes", maxSpent)
+	}
+	return v, nil
 }
 
 // function evaluates what the configuration's context offers without a receiver.

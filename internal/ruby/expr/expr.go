@@ -15,7 +15,9 @@ import (
 // Bounds of an evaluation and of an expression.
 const (
 	maxSteps = 100_000 // nodes visited
-	maxText  = 1 << 20 // bytes of one text, elements of one array
+	maxText  = 1 << 20 // bytes of one text
+	maxItems = 1 << 16 // elements of one array
+	maxSpent = 1 << 25 // bytes of all texts and arrays that one evaluation makes
 	maxDepth = 100     // nested parentheses, brackets, calls and strings
 )
 

@@ -63,7 +63,8 @@ func (c *invocation) any() (Value, bool, error) {
 		if err := c.count(1, 1); err != nil {
 			return Value{}, true, err
 		}
-		return BoolValue(c.recv.Equal(c.args[0])), true, nil
+		same := c.n.name == "==" || c.recv.kind == c.args[0].kind
+		return BoolValue(same && c.recv.Equal(c.args[0])), true, nil
 	}
 	return Value{}, false, nil
 }
@@ -389,6 +390,9 @@ func (c *invocation) split() (Value, bool, error) {
 	if err := c.need(String, 1, 1); err != nil {
 		return Value{}, true, err
 	}
+	if n := strings.Count(c.recv.text, c.args[0].text); n > maxItems {
+		return Value{}, true, c.m.raise(c.n, "the array has more than %d elements", maxItems)
+	}
 	parts := splitText(c.recv.text, c.args[0].text, int(max(min(limit, maxText), 0)))
 	if limit == 0 {
 		for len(parts) > 0 && parts[len(parts)-1] == "" {
@@ -480,7 +484,7 @@ func leadingFloat(s string) float64 {
 			end = i + 1
 		case (c == '-' || c == '+') && (i == 0 || s[i-1] == 'e' || s[i-1] == 'E'):
 		case c == '_' && digits > 0 && i > 0 && isDigit(s[i-1]):
-		case c == '.' && !dot && !exp && digits > 0:
+		case c == '.' && !dot && !exp && (digits == 0 || isDigit(s[i-1])) && i+1 < len(s) && isDigit(s[i+1]):
 			dot = true
 		case (c == 'e' || c == 'E') && !exp && digits > 0 && isDigit(s[i-1]):
 			exp = true

@@ -3,6 +3,7 @@ package expr
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // node is a part of an expression's tree.
@@ -412,8 +413,14 @@ func (p *parser) unary() (node, error) {
 		return nil, err
 	}
 	defer p.leave()
+	// A sign that touches a number belongs to it: -3.2.floor is (-3.2).floor.
+	number := op == "-" && p.pos < len(p.src) && isDigit(p.src[p.pos])
 	if err := p.advance(); err != nil {
 		return nil, err
+	}
+	if number {
+		p.tok.text, p.tok.off = "-"+p.tok.text, off
+		return p.power()
 	}
 	arg, err := p.unary()
 	if err != nil || op == "+" {
@@ -421,14 +428,6 @@ func (p *parser) unary() (node, error) {
 	}
 	if op == "!" {
 		return &not{off: off, arg: arg}, nil
-	}
-	if l, ok := arg.(*literal); ok {
-		switch l.value.kind {
-		case Int:
-			return &literal{off: off, value: IntValue(-l.value.Int())}, nil
-		case Float:
-			return &literal{off: off, value: FloatValue(-l.value.Float())}, nil
-		}
 	}
 	return &call{off: off, recv: &literal{off: off, value: IntValue(0)}, name: "-", args: []node{arg}}, nil
 }
@@ -454,7 +453,7 @@ func (p *parser) numberNode() (node, error) {
 		return n, p.advance()
 	}
 	base := 10
-	if len(t.text) > 1 && t.text[0] == '0' {
+	if digits := strings.TrimPrefix(t.text, "-"); len(digits) > 1 && digits[0] == '0' {
 		base = 0
 	}
 	i, err := strconv.ParseInt(t.text, base, 64)

@@ -32,7 +32,7 @@ func (p *parser) postfix() (node, error) {
 // method reads .name(args) { block }.
 func (p *parser) method(recv node) (node, error) {
 	c := &call{recv: recv, safe: p.tok.text == "&."}
-	if err := p.advance(); err != nil {
+	if err := p.advanceOperand(); err != nil {
 		return nil, err
 	}
 	if p.tok.kind != tIdent && p.tok.kind != tConst {

@@ -136,7 +136,7 @@ func formatFloat(f float64) string {
 	case math.IsInf(f, -1):
 		return "-Infinity"
 	}
-	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
+	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e15) {
 		m, e, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
 		if !strings.Contains(m, ".") {
 			m += ".0"

@@ -1,0 +1,256 @@
+package expr
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+func testEnv() *Env {
+	vars := map[string]string{"X": "xv", "E": "", "N": "5", "HOST": "box.example.org"}
+	return &Env{
+		Lookup:   func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
+		Hostname: "box",
+		WorkerID: "0",
+		ReadFile: func(name string) ([]byte, error) {
+			if name == "/run/secrets/x" {
+				return []byte("s3cret\n"), nil
+			}
+			return nil, os.ErrNotExist
+		},
+	}
+}
+
+// eval compiles and evaluates.
+func eval(text string) (string, Special, error) {
+	p, err := Compile(text)
+	if err != nil {
+		return "", Text, err
+	}
+	v, special, err := p.Eval(testEnv())
+	return v.ToS(), special, err
+}
+
+// TestGolden compares with what Ruby 3.1 made of the same expressions: [expression, text] or
+// [expression, null, class of the exception].
+func TestGolden(t *testing.T) {
+	f, err := os.Open("testdata/expressions.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	n := 0
+	for sc.Scan() {
+		n++
+		var row []*string
+		if err := json.Unmarshal(sc.Bytes(), &row); err != nil {
+			t.Fatal(err)
+		}
+		text, want := *row[0], row[1]
+		got, _, err := eval(text)
+		switch {
+		case want == nil && err == nil:
+			t.Errorf("%s gives %q, Ruby raises %s", text, got, *row[2])
+		case want != nil && unsupported[text] != "":
+			if err == nil || !strings.Contains(err.Error(), unsupported[text]) {
+				t.Errorf("%s: error %v, want one with %q", text, err, unsupported[text])
+			}
+		case want != nil && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case want != nil && got != *want:
+			t.Errorf("%s gives %q, Ruby %q", text, got, *want)
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d expressions", n)
+	}
+}
+
+// unsupported lists expressions that we refuse, and what the message names.
+var unsupported = map[string]string{
+	`"a" "b"`:            "side by side",
+	`nil.foo rescue 'r'`: "the method foo",
+	`Integer rescue 'r'`: "Integer is not supported",
+}
+
+func TestContext(t *testing.T) {
+	tests := []struct {
+		text, want string
+		special    Special
+	}{
+		{"hostname", "box", Text},
+		{"Socket.gethostname", "box", Text},
+		{"hostname == Socket.gethostname", "true", Text},
+		{"worker_id", "0", Text},
+		{"`hostname`.chomp", "box", Text},
+		{"File.read('/run/secrets/x').strip", "s3cret", Text},
+		{"IO.read('/run/secrets/x')", "s3cret\n", Text},
+		{"File.read('/nope') rescue 'none'", "none", Text},
+		{"use_nil", "", UseNil},
+		{"use_default", "", UseDefault},
+		{"use_nil()", "", UseNil},
+		{"ENV['NOPE'] || use_nil", "", UseNil},
+		{"ENV['X'] || use_nil", "xv", Text},
+		{"\"a#{use_default}b\"", "", UseDefault},
+		{"use_nil rescue 'x'", "", UseNil},
+		{"", "", Text},
+		{" ; ", "", Text},
+	}
+	for _, tt := range tests {
+		got, special, err := eval(tt.text)
+		if err != nil || got != tt.want || special != tt.special {
+			t.Errorf("%s: %q, %d, %v; want %q, %d", tt.text, got, special, err, tt.want, tt.special)
+		}
+	}
+}
+
+// TestRefused has what the language lacks: the message names the construct and its place.
+func TestRefused(t *testing.T) {
+	tests := []struct {
+		text string
+		off  int
+		want string
+	}{
+		{"foo_bar", 0, `undefined local variable or method "foo_bar"`},
+		{"1 + Time.now.to_i", 4, "Time.now.to_i is not supported"},
+		{"SecureRandom.uuid", 0, "SecureRandom.uuid is not supported"},
+		{"File.delete('x')", 0, "File.delete is not supported"},
+		{"ENV.delete('x')", 0, "ENV.delete is not supported"},
+		{"ENV['X'].frobnicate", 9, "the method frobnicate is not supported"},
+		{"`rm -rf /`", 0, "running a command is not supported"},
+		{"system 'ls'", 0, `undefined local variable or method "system"`},
+		{"'a' =~ /b/", 4, "the operator =~ is not supported"},
+		{"ENV['X'].gsub(/a/, 'b')", 14, "a regular expression is not supported"},
+		{"begin; 1; end", 0, "begin is not supported"},
+		{"if true then 1 end", 0, "if … end is not supported; write a ? b : c"},
+		{"->(x) { x }", 0, "a lambda is not supported"},
+		{"1..2", 1, "a range is not supported"},
+		{"2 ** 3", 2, "the operator ** is not supported"},
+		{"a += 1", 0, `undefined local variable or method "a"`},
+		{"a = 1; a += 1", 9, "this assignment is not supported"},
+		{"ENV.fetch 'X'", 10, "a call without parentheses is not supported; write fetch(…)"},
+		{"%w(a b)", 0, "this % literal is not supported"},
+		{"<<EOS", 0, "a here-document is not supported"},
+		{"'abc", 0, "a string is not closed"},
+		{"(1", 2, "expected ) but found the end"},
+		{"1 2", 2, `expected the end of the expression but found "2"`},
+		{"ENV['X'", 7, "expected , or ]"},
+		{"true ? 1", 8, "expected the : of a ? b : c"},
+		{"a b", 0, `undefined local variable or method "a"`},
+		{"$x", 0, "unexpected character"},
+		{"x.y { |a", 0, "undefined"},
+		{"Foo::Bar", 0, "Foo::Bar is not supported"},
+		{"ENV::X", 3, "a nested constant is not supported"},
+		{"99999999999999999999", 0, "is not supported"},
+		{strings.Repeat("(", 1000), 100, "nested too deeply"},
+		{strings.Repeat(`"#{`, 1000), 0, "nested too deeply"},
+	}
+	for _, tt := range tests {
+		_, err := Compile(tt.text)
+		e, ok := errors.AsType[*Error](err)
+		if !ok || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.40s: error %v, want one with %q", tt.text, err, tt.want)
+			continue
+		}
+		if tt.off > 0 && tt.off < 100 && e.Offset() != tt.off {
+			t.Errorf("%.40s: offset %d, want %d", tt.text, e.Offset(), tt.off)
+		}
+	}
+}
+
+// TestBounds has expressions that would not end or would eat all memory.
+func TestBounds(t *testing.T) {
+	big := strings.Repeat("x", 1000)
+	tests := []struct{ text, want string }{
+		{"'" + big + "' * 100000", "longer than"},
+		{"'a' * -1", "negative"},
+		{"'" + strings.Repeat("a", 2000) + "'.gsub('a', '" + big + "')", "longer than"},
+		{"a = '" + big + "'; " + strings.Repeat("a = a + a; ", 20) + "a", "longer than"},
+		{"a = '" + big + "'; " + strings.Repeat(`a = "#{a}#{a}"; `, 20) + "a", "longer than"},
+		{"a = [1]; " + strings.Repeat("a = a + a; ", 60) + "a", "elements"},
+		{"'" + strings.Repeat("a", 100_000) + "'.split('')", "elements"},
+		{"a = '" + strings.Repeat("x", 500_000) + "'; " + strings.Repeat("a.upcase; ", 100) + "a", "needs more"},
+		{"9223372036854775807 + 1", "too large"},
+		{"9223372036854775807 * 2", "too large"},
+		{strings.Repeat("1;", maxSteps) + "1", "steps"},
+	}
+	for _, tt := range tests {
+		if _, _, err := eval(tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.40s: error %v, want one with %q", tt.text, err, tt.want)
+		}
+	}
+}
+
+func TestEnd(t *testing.T) {
+	tests := []struct {
+		rest string
+		want int
+	}{
+		{`ENV['X']}" # }`, 8},
+		{` {}.to_s }x`, 10 - 1},
+		{`'}'}"`, 3},
+		{`"}#{'}'}"}"`, 9},
+		{`a = {'x' => "}"}; a}`, 19},
+		{`ENV.fetch('X') { 'd' }}`, 22},
+		{`Time.now.strftime('}')}`, 22}, // not supported, but its end is found
+		{`foo { |x| "}" }}`, 15},
+		{`'\'}'}`, 5},
+		{`no end`, -1},
+		{`"#{`, -1},
+		{`}`, 0},
+		{"x # }\n}", 4}, // as unknown as Ruby's own: a comment is not looked into
+	}
+	for _, tt := range tests {
+		if got := End(tt.rest); got != tt.want {
+			t.Errorf("End(%q) = %d, want %d", tt.rest, got, tt.want)
+		}
+	}
+}
+
+// TestMissingWorld evaluates with an empty Env.
+func TestMissingWorld(t *testing.T) {
+	for _, text := range []string{"ENV['X']", "File.read('x')"} {
+		p, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Eval(&Env{}); err == nil || !strings.Contains(err.Error(), "not available here") {
+			t.Errorf("%s: error %v", text, err)
+		}
+	}
+}
+
+// TestErrorShowsPlace has the text that a user sees.
+func TestErrorShowsPlace(t *testing.T) {
+	_, err := Compile("ENV['A'] || Time.now.strftime('%Y-%m-%d %H:%M:%S with a long tail')")
+	want := `Time.now.strftime is not supported (at "Time.now.strftime('%Y-%m-%d %H:%M:%S wit…")`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	for _, s := range []string{`ENV['X'] || "a#{1 + 2}"`, `ENV.fetch('A') { |k| k }`, `a = [1, {b: 2}]; a[0]`, `x ? y : z`, `"\u{41}\x41#{`, `%q(a(b))`, `1.5e3.to_s&.length`, `'a'.split(',')[0] if true`, `?a`, `{'a'=>1}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if n := End(text); n >= len(text) || n >= 0 && text[n] != '}' {
+			t.Errorf("End(%q) = %d", text, n)
+		}
+		p, err := Compile(text)
+		if err != nil {
+			if e, ok := errors.AsType[*Error](err); !ok || e.Offset() < 0 || e.Offset() > len(text) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		v, _, err := p.Eval(testEnv())
+		if err == nil {
+			v.Inspect()
+		}
+	})
+}
