@@ -1,0 +1,44 @@
+package weirtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// binary is the program under test; Main sets it before any test runs.
+var binary string
+
+// Main builds weir, runs the tests of a package and cleans up. A TestMain calls it.
+func Main(m *testing.M) {
+	dir, err := os.MkdirTemp("", "weir-test-")
+	if err == nil {
+		binary, err = build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "weirtest:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build gives the path of the binary to test.
+func build(dir string) (string, error) {
+	if b := os.Getenv("WEIR_BINARY"); b != "" {
+		return filepath.Abs(b)
+	}
+	out := filepath.Join(dir, "weir")
+	args := append([]string{"build", "-o", out}, strings.Fields(os.Getenv("WEIR_BUILD_FLAGS"))...)
+	if msg, err := exec.Command("go", append(args, "weir/cmd/weir")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, msg)
+	}
+	return out, nil
+}
+
+// Binary is the path of the program under test.
+func Binary() string { return binary }
