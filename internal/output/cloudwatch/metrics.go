@@ -1,14 +1,10 @@
 package cloudwatch
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"weir/internal/awsx"
-	"weir/internal/output"
 )
 
 // counters are plain figures for the status page.
@@ -34,39 +30,19 @@ func (o *Output) Stats() Stats {
 	}
 }
 
-// Metrics are an output's Prometheus metrics. It implements prometheus.Collector.
+// Metrics are an output's Prometheus metrics: what only this kind of output has. Requests,
+// their latency and fill are counted for all outputs by delivery. It implements
+// prometheus.Collector.
 type Metrics struct {
-	o        *Output
-	puts     []prometheus.Counter // by outcome: accepted, then output.Kinds
-	latency  prometheus.Histogram
-	fill     prometheus.Histogram
-	describe []*prometheus.Desc
+	o    *Output
+	desc []*prometheus.Desc
 }
 
 // Metrics returns the collector to register.
 func (o *Output) Metrics() *Metrics { return o.metrics }
 
 func newMetrics(o *Output) *Metrics {
-	labels := prometheus.Labels{"output": o.id}
 	m := &Metrics{o: o}
-	counter := func(outcome string) {
-		m.puts = append(m.puts, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_cloudwatch_puts_total", Help: "PutLogEvents requests by outcome.",
-			ConstLabels: prometheus.Labels{"output": o.id, "outcome": outcome},
-		}))
-	}
-	counter("accepted")
-	for _, k := range output.Kinds() {
-		counter(k.String())
-	}
-	m.latency = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "weir_cloudwatch_put_seconds", Help: "Time from sending a PutLogEvents request to its answer.", ConstLabels: labels,
-		Buckets: []float64{.005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60},
-	})
-	m.fill = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "weir_cloudwatch_batch_fill", Help: "How full requests were, from 0 to 1.", ConstLabels: labels,
-		Buckets: []float64{.001, .01, .05, .1, .25, .5, .75, .9, .99, 1},
-	})
 	for _, d := range [][2]string{
 		{"weir_cloudwatch_token_conflicts_total", "Sequence token conflicts, answered within the request."},
 		{"weir_cloudwatch_streams_created_total", "Log streams created."},
@@ -74,41 +50,23 @@ func newMetrics(o *Output) *Metrics {
 		{"weir_cloudwatch_creates_throttled_total", "Create requests that were throttled."},
 		{"weir_cloudwatch_clock_skew_seconds", "Correction of the clock used for signatures; 0 when it is right."},
 	} {
-		m.describe = append(m.describe, prometheus.NewDesc(d[0], d[1], nil, labels))
+		m.desc = append(m.desc, prometheus.NewDesc(d[0], d[1], nil, prometheus.Labels{"output": o.id}))
 	}
 	return m
 }
 
-// put counts one attempt.
-func (m *Metrics) put(err error, a *reply, took time.Duration, fill float64) {
-	m.latency.Observe(took.Seconds())
-	m.fill.Observe(fill)
-	var f *failure
-	switch {
-	case errors.As(err, &f):
-		m.puts[1+int(f.kind)].Inc()
-	case err != nil:
-		m.puts[1+int(output.Unavailable)].Inc()
-	case a.status/100 == 2:
-		m.puts[0].Inc()
-	default:
-		m.puts[1+int(awsx.Classify(a.status, a.code))].Inc()
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range m.desc {
+		ch <- d
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
-
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.puts {
-		ch <- c
-	}
-	ch <- m.latency
-	ch <- m.fill
 	s := m.o.Stats()
-	for i, v := range []float64{float64(s.Conflicts), float64(s.StreamsCreated), float64(s.GroupsCreated), float64(s.CreateThrottled)} {
-		ch <- prometheus.MustNewConstMetric(m.describe[i], prometheus.CounterValue, v)
+	for i, v := range []uint64{s.Conflicts, s.StreamsCreated, s.GroupsCreated, s.CreateThrottled} {
+		ch <- prometheus.MustNewConstMetric(m.desc[i], prometheus.CounterValue, float64(v))
 	}
-	ch <- prometheus.MustNewConstMetric(m.describe[4], prometheus.GaugeValue, s.Skew.Seconds())
+	ch <- prometheus.MustNewConstMetric(m.desc[4], prometheus.GaugeValue, s.Skew.Seconds())
 }

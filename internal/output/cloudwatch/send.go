@@ -107,11 +107,9 @@ func (r *request) put(ctx context.Context, to int) *output.Error {
 			token = lane.token
 		}
 		m := r.encode(to, token)
-		start := time.Now()
 		a, err := o.client.call(ctx, m)
 		r.resent, m.resent = r.resent || m.resent, false
 		r.sent += len(m.body)
-		o.metrics.put(err, a, time.Since(start), r.body.fill())
 		if err != nil {
 			return failed(r.what(to), "PutLogEvents", err)
 		}
