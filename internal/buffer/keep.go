@@ -31,7 +31,8 @@ type journal struct {
 	rec   segment.Builder
 	file  vfs.File // nil: none yet
 	name  string
-	gen   uint64
+	gen   uint64 // of the journal that has everything up to some time
+	top   uint64 // highest generation of any file
 	size  int64
 	head  int64         // length of the snapshot
 	bad   error         // why the file does not have everything; it is then begun anew
@@ -209,7 +210,8 @@ func (b *Buffer) syncJournal() (segment.State, int64, error) {
 // is held.
 func (b *Buffer) beginJournal(s *segment.State) error {
 	j := &b.journal
-	s.Gen = j.gen + 1
+	j.top++
+	s.Gen = j.top
 	name := path.Join(b.o.Dir, journalName(s.Gen))
 	f, err := b.create(name)
 	if err != nil {

@@ -143,7 +143,7 @@ func (b *Buffer) recover() error {
 	}
 	// A state that did not come whole from the journal is written anew before anything else.
 	for _, gen := range f.journals {
-		b.journal.gen = max(b.journal.gen, gen)
+		b.journal.top = max(b.journal.top, gen)
 	}
 	if b.volatile {
 		return nil
@@ -313,7 +313,7 @@ func (b *Buffer) restore(k *kept) {
 	}
 	b.o.Book.Restore(b.own)
 	b.o.Book.Restore(s.Door)
-	b.journal.write = k.write
+	b.journal.write, b.journal.gen, b.journal.top = k.write, s.Gen, s.Gen
 }
 
 func newID() uint64 {
