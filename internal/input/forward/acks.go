@@ -59,6 +59,20 @@ func (g *ackGroup) add(chunk []byte, json bool) {
 	g.bytes = append(g.bytes, chunk...)
 }
 
+// answer queues a group for the acker, which is started by the first one: many clients
+// never ask for answers. It blocks while too many wait; the acker takes until the queue is
+// closed, so that ends.
+func (c *conn) answer(work context.Context, g *ackGroup) {
+	if c.queue == nil {
+		c.queue = make(chan *ackGroup, ackQueue)
+		c.acking.Go(func() {
+			a := acker{c: c}
+			a.run(work)
+		})
+	}
+	c.queue <- g
+}
+
 // acker answers the messages of a connection in order, each when its batch is safe.
 type acker struct {
 	c    *conn

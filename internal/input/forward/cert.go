@@ -79,8 +79,10 @@ func loadKey(path, passphrase string) (crypto.Signer, error) {
 		switch {
 		case b.Type == "ENCRYPTED PRIVATE KEY":
 			der, err = decryptPKCS8(der, passphrase)
-		case x509.IsEncryptedPEMBlock(b): //nolint:staticcheck // old files have this form, and a passphrase is all there is against a weak one
-			der, err = x509.DecryptPEMBlock(b, []byte(passphrase)) //nolint:staticcheck // likewise
+		//lint:ignore SA1019 old files have this form, and Fluentd reads them
+		case x509.IsEncryptedPEMBlock(b):
+			//lint:ignore SA1019 likewise
+			der, err = x509.DecryptPEMBlock(b, []byte(passphrase))
 		case b.Type != "PRIVATE KEY" && b.Type != "RSA PRIVATE KEY" && b.Type != "EC PRIVATE KEY":
 			continue
 		}

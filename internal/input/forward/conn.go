@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -35,8 +36,9 @@ var errStrays = fmt.Errorf("none of the last %d values is an array", maxStrays)
 // conn is one connection. Its fields belong to the reader goroutine unless said otherwise.
 type conn struct {
 	in   *Input
-	nc   net.Conn
-	peer string // address:port of the client
+	sock net.Conn // never changes: any goroutine may set its deadlines
+	nc   net.Conn // sock, or TLS on it
+	peer string   // address:port of the client
 	set  *settings
 
 	buf      *block // nil after the end
@@ -62,7 +64,8 @@ type conn struct {
 	batch    pendingBatch
 	refused  error // since then nothing is accepted; what needs no answer is booked as lost
 
-	queue    chan *ackGroup // reader to acker
+	queue    chan *ackGroup // reader to acker; nil until there is something to answer
+	acking   sync.WaitGroup // the acker
 	answered atomic.Bool    // the acker has written something
 	broken   atomic.Bool    // writing failed: the client has gone
 	halt     atomic.Bool    // the reader shall end
@@ -71,7 +74,7 @@ type conn struct {
 // run serves the connection until it ends, and closes it. work outlives the input's
 // context until what was accepted has been answered.
 func (c *conn) run(work context.Context) {
-	defer c.nc.Close()
+	defer func() { _ = c.nc.Close() }()
 	if err := c.open(work); err != nil {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, errStop) {
 			c.in.n.handshakes.Add(1)
@@ -80,12 +83,6 @@ func (c *conn) run(work context.Context) {
 		c.release()
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a := acker{c: c}
-		a.run(work)
-	}()
 	err := c.read(work)
 	if e := c.flush(work); err == nil || isQuiet(err) && e != nil {
 		err = e
@@ -93,8 +90,10 @@ func (c *conn) run(work context.Context) {
 	c.report(err)
 	c.in.n.messages.Add(c.messages)
 	c.release()
-	close(c.queue)
-	<-done
+	if c.queue != nil {
+		close(c.queue)
+		c.acking.Wait()
+	}
 	c.farewell(err)
 }
 

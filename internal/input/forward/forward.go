@@ -200,7 +200,7 @@ func (in *Input) accept(ctx, work context.Context) {
 // serve starts a connection.
 func (in *Input) serve(work context.Context, nc net.Conn) {
 	in.set.tune(nc)
-	c := &conn{in: in, nc: nc, peer: nc.RemoteAddr().String(), set: in.set, queue: make(chan *ackGroup, ackQueue)}
+	c := &conn{in: in, sock: nc, nc: nc, peer: nc.RemoteAddr().String(), set: in.set}
 	c.tags = tags{replace: in.set.tag, prefix: in.set.prefix}
 	in.mu.Lock()
 	in.conns[c] = struct{}{}

@@ -178,12 +178,12 @@ func (c *conn) handshake() error {
 		return fmt.Errorf("send PONG: %w", err)
 	}
 	c.deadline = time.Time{}
-	return c.nc.SetReadDeadline(time.Time{})
+	return c.sock.SetReadDeadline(time.Time{})
 }
 
 // readValue reads until one msgpack value is complete and returns it.
 func (c *conn) readValue(limit int, until time.Time) ([]byte, error) {
-	if err := c.nc.SetReadDeadline(until); err != nil {
+	if err := c.sock.SetReadDeadline(until); err != nil {
 		return nil, err
 	}
 	if c.in.stopping.Load() {

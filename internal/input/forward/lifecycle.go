@@ -35,7 +35,7 @@ func (c *conn) arm() error {
 			return nil
 		}
 		c.deadline = want
-		if err := c.nc.SetReadDeadline(want); err != nil {
+		if err := c.sock.SetReadDeadline(want); err != nil {
 			return err
 		}
 		// windDown and stopReading set their flag first and then the deadline; if that
@@ -59,16 +59,16 @@ func (c *conn) timeout() error {
 			return err
 		}
 	}
-	return c.nc.SetReadDeadline(time.Time{})
+	return c.sock.SetReadDeadline(time.Time{})
 }
 
 // windDown wakes the reader when the input stops. Any goroutine may call it.
-func (c *conn) windDown() { _ = c.nc.SetReadDeadline(time.Now().Add(stopIdle)) }
+func (c *conn) windDown() { _ = c.sock.SetReadDeadline(time.Now().Add(stopIdle)) }
 
 // stopReading makes the reader end. Any goroutine may call it.
 func (c *conn) stopReading() {
 	c.halt.Store(true)
-	_ = c.nc.SetReadDeadline(time.Now())
+	_ = c.sock.SetReadDeadline(time.Now())
 }
 
 func (c *conn) write(b []byte) error {
@@ -93,7 +93,7 @@ func (c *conn) farewell(err error) {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		return
 	}
-	_ = c.nc.SetReadDeadline(time.Now().Add(lingerFor))
+	_ = c.sock.SetReadDeadline(time.Now().Add(lingerFor))
 	var sink [4096]byte
 	for range 256 {
 		if _, err := c.nc.Read(sink[:]); err != nil {

@@ -2,13 +2,16 @@ package forward
 
 import (
 	"errors"
-	"fmt"
 
 	"weir/internal/event"
 )
 
-// errTail says that entries end in the middle of one.
-var errTail = errors.New("the last event is cut off")
+// What can be wrong with an event, beyond what package event says.
+var (
+	errTail     = errors.New("the last event is cut off")
+	errNoEntry  = errors.New("an event is not [time, record]")
+	errNoRecord = errors.New("a record is not a map")
+)
 
 // normaliser rewrites entries that are not yet as a batch wants them, or that get more
 // keys on the way.
@@ -52,12 +55,12 @@ func (n *normaliser) drop(reason error) {
 // entry takes one complete value.
 func (n *normaliser) entry(e []byte) {
 	if !isArray(e[0]) {
-		n.drop(errors.New("an event is not an array"))
+		n.drop(errNoEntry)
 		return
 	}
 	elements, i, err := event.ArrayHeader(e, 0)
 	if err != nil || elements < 2 {
-		n.drop(errors.New("an event is not [time, record]"))
+		n.drop(errNoEntry)
 		return
 	}
 	start := i
@@ -77,7 +80,7 @@ func (n *normaliser) entry(e []byte) {
 	}
 	record := e[i:end]
 	if !isMap(record[0]) {
-		n.drop(errors.New("a record is not a map"))
+		n.drop(errNoRecord)
 		return
 	}
 	n.accept(t, record)
@@ -197,6 +200,3 @@ func (n *normaliser) addPair(key, value string) {
 	n.add = event.AppendStr(n.add, value)
 	n.addN++
 }
-
-// why describes what was dropped.
-func (n *normaliser) why() string { return fmt.Sprint(n.reason) }

@@ -190,7 +190,7 @@ func (c *conn) repeat(work context.Context, m *message, id chunkID) error {
 	g.repeat, g.arrived = true, c.arrived
 	g.ids = append(g.ids, id)
 	g.add(m.chunk, c.json)
-	c.queue <- g // the acker takes until the queue is closed, so this ends
+	c.answer(work, g)
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (c *conn) flush(work context.Context) error {
 	p := &c.batch
 	if p.batch.Count == 0 {
 		if p.acks != nil { // answers without events
-			c.queue <- p.acks
+			c.answer(work, p.acks)
 			p.acks = nil
 		}
 		return nil
@@ -227,7 +227,7 @@ func (c *conn) emit(work context.Context, b event.Batch) error {
 	if g != nil {
 		g.receipt = receipt
 		g.receipt.Delivered = g.receipt.Delivered || c.set.ackDelivered
-		c.queue <- g
+		c.answer(work, g)
 	}
 	return nil
 }
