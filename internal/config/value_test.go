@@ -258,6 +258,15 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
+// TestFirstSectionCounts when one stands twice that may stand once.
+func TestFirstSectionCounts(t *testing.T) {
+	var p plugin
+	d := decodeText(t, "<m>\nlog_group_name g\n<security>\nname a\n</security>\n<security>\nname b\n</security>\n</m>", &p)
+	if len(d.Errors) != 1 || p.Secure.Name != "a" {
+		t.Errorf("%v, %+v", d.Errors, p.Secure)
+	}
+}
+
 func TestHasIsPresence(t *testing.T) {
 	root, _ := loadText(map[string]string{"t.conf": "a false\nb \"#{use_nil}\"\nc"})
 	for key, want := range map[string]bool{"a": true, "b": true, "c": true, "d": false} {

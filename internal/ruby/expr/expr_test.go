@@ -82,6 +82,7 @@ func TestContext(t *testing.T) {
 		text, want string
 		special    Special
 	}{
+		{`'abc'.sub('b', '<\&\1\\\\>')`, `a<b\>c`, Text},
 		{"hostname", "box", Text},
 		{"Socket.gethostname", "box", Text},
 		{"hostname == Socket.gethostname", "true", Text},

@@ -3,6 +3,7 @@ package rx
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // target is an engine.
@@ -222,6 +223,23 @@ func literalText(r rune, t target) string {
 	return string(r)
 }
 
+// manyRanges is how many ranges regexp2 takes without trouble: it sorts the class anew for
+// each of them.
+const manyRanges = 40
+
+// categories writes the general categories that are in s as a whole and returns the rest.
+func categories(b *strings.Builder, s set) set {
+	missing := s.negate()
+	for _, name := range [...]string{"L", "M", "Nd", "Nl", "No", "P", "S", "Z", "Lu", "Ll", "Lo", "Mn", "Pc", "Po", "So"} {
+		c := fromTable(unicode.Categories[name])
+		if len(c.intersect(missing)) == 0 && len(c.intersect(s)) > 0 {
+			b.WriteString(`\p{` + name + `}`)
+			s = s.intersect(c.negate())
+		}
+	}
+	return s
+}
+
 // classText writes a set as a class.
 func classText(s set, t target) string {
 	switch {
@@ -239,6 +257,9 @@ func classText(s set, t target) string {
 		// [^\n] instead of two ranges: engines know it and are faster.
 		b.WriteByte('^')
 		s = s.negate()
+	}
+	if t == toRegexp2 && len(s) > manyRanges {
+		s = categories(&b, s)
 	}
 	for _, r := range s {
 		b.WriteString(literalText(r.lo, t))

@@ -120,8 +120,14 @@ func check(t *testing.T, re *Regexp, v vector) {
 
 // TestRandomPatterns compares generated patterns and subjects with Ruby.
 func TestRandomPatterns(t *testing.T) {
+	var re *Regexp
+	var err error
+	var last vector
 	for _, v := range readVectors(t, "random.jsonl") {
-		re, err := Compile(v.pattern, v.options())
+		if v.pattern != last.pattern || v.flags != last.flags {
+			re, err = Compile(v.pattern, v.options())
+		}
+		last = v
 		switch {
 		case known(v) == "taken":
 		case v.failure != "":
