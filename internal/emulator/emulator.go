@@ -180,9 +180,7 @@ type call struct {
 }
 
 func (c *call) reset(op string, now time.Time) {
-	put := c.put
-	put.reset()
-	*c = call{op: op, now: now, wire: c.wire[:0], plain: c.plain[:0], put: put}
+	*c = call{op: op, now: now, wire: c.wire[:0], plain: c.plain[:0], put: c.put} // scanPut resets put
 }
 
 // decode reads the body of a small operation into v.

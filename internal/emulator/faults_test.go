@@ -263,6 +263,9 @@ func TestHangEndsWithTheClientAndWithTheServer(t *testing.T) {
 	if _, err := client.Do(r); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
+	for s.Stats().Requests["PutLogEvents"]["fault:hang"] == 0 {
+		runtime.Gosched() // until the server has noticed that the client is gone
+	}
 	done := make(chan error, 1)
 	go func() {
 		_, err := send(t, s, client, url, "PutLogEvents", putA)

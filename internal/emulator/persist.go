@@ -51,9 +51,6 @@ type metaRecord struct {
 	Protected bool              `json:"protected,omitempty"`
 	Retention int               `json:"retention,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty"`
-	// NextID is written by compaction so that ids of deleted streams, whose
-	// events may still be in the files, are never given out again.
-	NextID uint64 `json:"next_id,omitempty"`
 }
 
 func (g *group) record() metaRecord {

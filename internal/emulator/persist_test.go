@@ -89,6 +89,7 @@ func TestTornTails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	after := strings.Repeat("a", 20) // as long as the others, so that it would fit before a record behind a damaged one
 	check := func(name string, content []byte, want int) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
@@ -98,9 +99,9 @@ func TestTornTails(t *testing.T) {
 		if n := len(messages(r)); n != want {
 			t.Errorf("%s: %d events, want %d", name, n, want)
 		}
-		put(t, r, event(noon, "after"))
+		put(t, r, event(noon, after))
 		again, _ := reopen(t, copied, Options{})
-		if got := messages(again); len(got) != want+1 || got[want] != "after" {
+		if got := messages(again); len(got) != want+1 || got[want] != after {
 			t.Errorf("%s: after the repair: %q", name, got)
 		}
 	}
@@ -122,6 +123,7 @@ func TestTornTails(t *testing.T) {
 		{"flipped bit in the last payload", sizes[4] - 1, 4},
 		{"flipped bit in a length", sizes[2] + 1, 3},
 		{"flipped bit in a checksum", sizes[3] + 5, 4},
+		{"flipped bit in the payload before the last", sizes[3] - 1, 3},
 	} {
 		b := bytes.Clone(whole)
 		b[tt.at] ^= 0x40
@@ -170,7 +172,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		mustOK(t, s, "CreateLogStream", obj{"logGroupName": "g", "logStreamName": "t"})
 		mustOK(t, s, "PutLogEvents", obj{"logGroupName": "g", "logStreamName": "t", "logEvents": []obj{event(noon, "the oldest of all")}})
 		for i := range 40 {
-			put(t, s, event(noon, strings.Repeat("x", 100000)), event(noon, fmt.Sprint(i)))
+			put(t, s, event(noon, fmt.Sprint(i, strings.Repeat("x", 100000))), event(noon, fmt.Sprint(i)))
+			if i == 5 {
+				mustOK(t, s, "GetLogEvents", obj{"logGroupName": "g", "logStreamName": "s"}) // an index that evictions make void
+			}
 		}
 		st := s.Stats()
 		if st.RetainedBytes > 1<<20 || st.RetainedBytes < 1<<19 {
@@ -186,6 +191,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		read := texts(mustOK(t, s, "GetLogEvents", obj{"logGroupName": "g", "logStreamName": "s", "limit": 3}))
 		if d := cmp.Diff(got[len(got)-3:], read); d != "" {
 			t.Errorf("reading after an eviction: %s", d)
+		}
+		read = texts(mustOK(t, s, "GetLogEvents", obj{"logGroupName": "g", "logStreamName": "s", "limit": 1, "startFromHead": true}))
+		if len(read) != 1 || read[0] != got[0] {
+			t.Error("an evicted event can still be read")
 		}
 		if dir != "" {
 			r, _ := reopen(t, dir, Options{MaxBytes: 1 << 20})

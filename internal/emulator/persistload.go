@@ -61,7 +61,7 @@ func (s *Server) compactMeta(j *journal, old *os.File, path string) error {
 		return errors.Join(err, old.Close())
 	}
 	j.meta, j.metaSize = tmp, 0
-	records := []metaRecord{{Op: "ids", NextID: s.nextID}}
+	var records []metaRecord
 	for _, g := range s.sortedGroups("", "") {
 		records = append(records, g.record())
 		for _, st := range g.sortedStreams("") {
@@ -85,7 +85,7 @@ func (s *Server) compactMeta(j *journal, old *os.File, path string) error {
 // replay applies one record of meta.log. Records that no longer fit are
 // skipped: they can only stem from a file that was damaged in the middle.
 func (s *Server) replay(r metaRecord) {
-	s.nextID = max(s.nextID, r.ID, r.NextID)
+	s.nextID = max(s.nextID, r.ID)
 	g := s.groups[r.Group]
 	switch {
 	case r.Op == "group":
@@ -160,8 +160,8 @@ func (s *Server) loadSegment(j *journal, seg *segment, byID map[uint64]*stream) 
 		seg.lastReq = max(seg.lastReq, c.request)
 		s.requests.Store(max(s.requests.Load(), c.request))
 		s.ordinals.Store(max(s.ordinals.Load(), c.ordinal+uint64(len(c.ts))-1))
-		// The record of the stream may be lost with a torn end of meta.log;
-		// its id must not be given to another stream.
+		// A stream that was deleted, or whose record was lost with a torn end
+		// of meta.log, still has events here: its id must not be given again.
 		s.nextID = max(s.nextID, id)
 		st := byID[id]
 		if st == nil {

@@ -213,6 +213,7 @@ func TestStrictTokens(t *testing.T) {
 		t.Errorf("text %q", r.Text())
 	}
 	expect(send(first, "c", noon), "InvalidSequenceTokenException", second)
+	expect(send("49", "b", noon), "InvalidSequenceTokenException", second) // the messages alone are no repetition
 	d := mustOK(t, s, "DescribeLogStreams", obj{"logGroupName": "g"})
 	if got := d.Body["logStreams"].([]any)[0].(obj)["uploadSequenceToken"]; got != second {
 		t.Errorf("uploadSequenceToken %v, want %s", got, second)

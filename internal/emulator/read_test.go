@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,12 @@ func TestGetLogEventsForward(t *testing.T) {
 	want := [][]string{{"0", "1", "2"}, {"3", "4", "5"}, {"6"}, {}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	// From the end, the backward token leads back without a gap.
+	end := mustOK(t, s, "GetLogEvents", in).Body["nextBackwardToken"]
+	back := mustOK(t, s, "GetLogEvents", obj{"logGroupName": "g", "logStreamName": "s", "limit": 3, "nextToken": end})
+	if d := cmp.Diff([]string{"4", "5", "6"}, texts(back)); d != "" {
+		t.Errorf("turning round: %s", d)
 	}
 	// A late reader goes on with the token of the end.
 	put(t, s, event(noon.Add(time.Second), "7"))
@@ -183,6 +190,40 @@ func TestOrderOfTiesAndLateEvents(t *testing.T) {
 	}
 	if d := cmp.Diff([]int64{10, 11, 12, 20, 21, 30}, reqs); d != "" {
 		t.Errorf("requests and indexes: %s", d)
+	}
+}
+
+// A reader keeps a slice of the index without a lock: late events must not
+// change it under the reader.
+func TestIndexIsNotChangedUnderAReader(t *testing.T) {
+	s := newServer(t, Options{})
+	seven(t, s)
+	st := s.groups["g"].streams["s"]
+	before := st.sorted()
+	kept := slices.Clone(before)
+	put(t, s, event(noon.Add(-time.Hour), "late"))
+	if after := st.sorted(); len(after) != 8 || string(after[0].c.message(0)) != "late" {
+		t.Error("the late event is not first")
+	}
+	if !slices.Equal(before, kept) {
+		t.Error("the reader's slice was changed")
+	}
+}
+
+func TestPutToAStreamThatWasJustDeleted(t *testing.T) {
+	s := newServer(t, Options{})
+	seven(t, s)
+	st := s.groups["g"].streams["s"]
+	mustOK(t, s, "DeleteLogGroup", obj{"logGroupName": "g"})
+	c := &call{now: noon}
+	if err := scanPut([]byte(putA), &c.put); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.accept(c, st, window{n: 1, high: 1}); err == nil || err.Message != "The specified log stream does not exist." {
+		t.Errorf("got %v", err)
+	}
+	if n := s.Stats().RetainedBytes; n != 0 {
+		t.Errorf("%d bytes are held for a deleted stream", n)
 	}
 }
 

@@ -105,6 +105,15 @@ func TestEventsPage(t *testing.T) {
 			t.Errorf("%s: rows behind the last: %v", rows, shown(w))
 		}
 	}
+	mustOK(t, s, "CreateLogStream", obj{"logGroupName": "g", "logStreamName": "full"})
+	var page []obj
+	for i := range pageRows {
+		page = append(page, event(noon.Add(-time.Hour), fmt.Sprint("p", i)))
+	}
+	mustOK(t, s, "PutLogEvents", obj{"logGroupName": "g", "logStreamName": "full", "logEvents": page})
+	if w := get(t, s, "/events?group=g&stream=full"); len(shown(w)) != 200 || strings.Contains(w.Body.String(), "Older") {
+		t.Error("a stream of exactly one page has no older events")
+	}
 	last := get(t, s, "/events?group=g").Header().Get("X-Weir-Last")
 	put(t, s, event(noon.Add(time.Second), "fresh"), event(noon.Add(time.Second), "stale"))
 	if d := cmp.Diff([]string{"fresh"}, shown(get(t, s, "/_weir/rows?group=g&q=-stale&after="+last))); d != "" {
