@@ -11,7 +11,6 @@
 package deliver
 
 import (
-	"container/heap"
 	"context"
 	"log/slog"
 	"sync"
@@ -44,7 +43,7 @@ type Options struct {
 // Linger says how long events wait for company.
 type Linger struct {
 	Interval time.Duration // flush_interval
-	Bytes    int           // a lane holding this much raw data is due at once; default 1 MiB
+	Bytes    int           // a lane holding this much raw data is due at once; default: what fills a request, at most 8 MiB
 	Events   int           // likewise; default 10 000
 	// Hold, if set, gives the time until which a batch with this newest event time waits:
 	// flush_mode lazy waits for the end of the timekey window. It replaces Interval.
@@ -64,7 +63,8 @@ type Deliverer struct {
 	stat stats
 
 	mu       sync.Mutex // guards everything below
-	work     sync.Cond  // workers: something is ready, a turn has come, or the end
+	work     sync.Cond  // idle workers: a lane is ready, or the end
+	turns    sync.Cond  // workers with a request: its turn may have come, or the end
 	room     sync.Cond  // reader: lanes have drained
 	lanes    map[string]*lane
 	sweepAt  int // number of lanes at which idle ones are looked for
@@ -75,12 +75,19 @@ type Deliverer struct {
 	timerAt  int64
 	pieces   int // waiting in all lanes
 	dueBytes int // waiting in lanes of the ready queue
-	inFlight int
+	building int // lanes that a worker is filling a request from
+	flights  int // requests built or being sent
+	inFlight int // requests being sent
 	full     int // raw bytes that fill a request, learned
+	kept     int // pieces for which lanes that wait for nothing keep memory
+	relieved time.Time
 	gate     gate
 	parking  *parkingLot // this delivery's, if it has one
 	lot      *parkingLot // the lot that this is the slow delivery of
-	draining bool        // Stop was called: everything is due
+	hurry    bool        // everything is due at once
+	draining bool        // Stop was called: it ends when everything has ended
+	giveUp   bool        // … or does nothing but fail
+	left     int         // pieces of lanes that were given up for this run
 	readDone bool
 	stopped  bool
 	last     lastError
@@ -96,10 +103,11 @@ type Deliverer struct {
 type gate struct {
 	until    int64 // closed until then, Unix milliseconds
 	streak   int   // failures of the endpoint in a row
+	sole     *lane // the only lane that has failed so; nil: there are more, or it is the output's trouble
 	since    time.Time
 	lost     int // requests that failed meanwhile
+	tries    int // times that it was closed
 	shut     bool
-	reason   output.Kind
 	reported bool
 }
 
@@ -113,13 +121,13 @@ func New(o Options) *Deliverer {
 	o.Workers = max(o.Workers, 1)
 	o.PerLane = max(o.PerLane, 1)
 	if o.Linger.Bytes <= 0 {
-		o.Linger.Bytes = 1 << 20
+		o.Linger.Bytes = maxFull
 	}
 	if o.Linger.Events <= 0 {
 		o.Linger.Events = 10_000
 	}
-	d := &Deliverer{o: o, lanes: map[string]*lane{}, sweepAt: 1024, full: o.Linger.Bytes}
-	d.work.L, d.room.L = &d.mu, &d.mu
+	d := &Deliverer{o: o, lanes: map[string]*lane{}, sweepAt: 1024, full: min(o.Linger.Bytes, firstFull)}
+	d.work.L, d.turns.L, d.room.L = &d.mu, &d.mu, &d.mu
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.reading, d.stopReading = context.WithCancel(d.ctx)
 	d.timer = time.AfterFunc(time.Hour, d.tick)
@@ -143,36 +151,34 @@ func (d *Deliverer) Start() {
 	}
 }
 
+// Hurry makes everything due that waits or comes, for as long as this runs: before a stop
+// nobody should wait for company.
+func (d *Deliverer) Hurry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hurry = true
+	d.allDue()
+}
+
 // Stop flushes until everything has ended or ctx is done, then returns. The buffer must
 // have been closed for appending, so that reading ends. What is left stays in the buffer.
-// With giveUp, Stop does not wait for an endpoint that is failing: what is in a file
-// buffer is safe there.
+// With giveUp, Stop does not wait for an endpoint or for lanes that do nothing but fail:
+// what is in a file buffer is safe there.
 func (d *Deliverer) Stop(ctx context.Context, giveUp bool) {
 	d.mu.Lock()
-	d.draining = true
+	d.hurry, d.draining, d.giveUp = true, true, giveUp
+	for _, l := range d.lanes {
+		l.backoff = 0 // one more try at once
+	}
+	d.gate.until = 0
 	d.allDue()
-	d.gate.until = 0 // one more try at once
-	d.arm()
-	d.work.Broadcast()
-	d.room.Broadcast()
+	d.wakeAll()
 	d.mu.Unlock()
 
 	stop := context.AfterFunc(ctx, d.abort)
-	defer stop()
-	if giveUp {
-		d.mu.Lock()
-		for !d.stopped && !d.drained() && d.gate.until == 0 {
-			d.work.Wait()
-		}
-		failing := d.gate.until > 0 && !d.drained()
-		d.mu.Unlock()
-		if failing {
-			d.abort()
-		}
-	}
 	d.wg.Wait()
-	d.timer.Stop()
-	d.cancel()
+	stop()
+	d.end()
 	if d.parking != nil {
 		d.parking.stop(ctx, giveUp)
 	}
@@ -183,16 +189,14 @@ func (d *Deliverer) Stop(ctx context.Context, giveUp bool) {
 // Rewind.
 func (d *Deliverer) Halt(ctx context.Context) {
 	stop := context.AfterFunc(ctx, d.abort)
-	defer stop()
 	d.mu.Lock()
 	d.stopped = true
-	d.work.Broadcast()
-	d.room.Broadcast()
+	d.wakeAll()
 	d.mu.Unlock()
 	d.stopReading()
 	d.wg.Wait()
-	d.timer.Stop()
-	d.cancel()
+	stop()
+	d.end()
 	if d.parking != nil {
 		d.parking.slow.Halt(ctx)
 	}
@@ -202,25 +206,30 @@ func (d *Deliverer) Halt(ctx context.Context) {
 func (d *Deliverer) abort() {
 	d.mu.Lock()
 	d.stopped = true
-	d.work.Broadcast()
-	d.room.Broadcast()
+	d.wakeAll()
 	d.mu.Unlock()
 	d.cancel()
 }
 
-// drained says that nothing is left to do. Callers hold d.mu.
-func (d *Deliverer) drained() bool {
-	return d.readDone && d.pieces == 0 && d.inFlight == 0 && d.busy() == 0
+// end frees what is left when all goroutines have ended.
+func (d *Deliverer) end() {
+	d.mu.Lock()
+	d.stopped = true
+	d.timer.Stop()
+	d.mu.Unlock()
+	d.cancel()
 }
 
-func (d *Deliverer) busy() int {
-	n := 0
-	for _, l := range d.lanes {
-		if l.building || len(l.flights) > 0 || l.waiting() > 0 {
-			n++
-		}
-	}
-	return n
+// wakeAll makes everybody look again. Callers hold d.mu.
+func (d *Deliverer) wakeAll() {
+	d.work.Broadcast()
+	d.turns.Broadcast()
+	d.room.Broadcast()
+}
+
+// drained says that nothing is left to do. Callers hold d.mu.
+func (d *Deliverer) drained() bool {
+	return d.draining && d.readDone && d.pieces == d.left && d.building == 0 && d.flights == 0
 }
 
 // Flush makes everything that waits due now (SIGUSR1).
@@ -228,7 +237,9 @@ func (d *Deliverer) Flush() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lanes {
-		l.flush = l.events
+		if n := len(l.pieces); n > l.head {
+			l.flushTo = l.pieces[n-1].Seq
+		}
 	}
 	d.allDue()
 }
@@ -239,117 +250,4 @@ func (d *Deliverer) allDue() {
 			d.schedule(l)
 		}
 	}
-}
-
-// enqueue puts a piece into its lane. Callers hold d.mu.
-func (d *Deliverer) enqueue(key []byte, p piece) {
-	l := d.lanes[string(key)]
-	if l == nil {
-		if len(d.lanes) >= d.sweepAt {
-			d.sweep()
-		}
-		l = &lane{key: string(key), heapIdx: -1}
-		d.lanes[l.key] = l
-		if d.parking != nil && d.parking.holds(l.key) {
-			l.parked = true
-		}
-	}
-	before := l.waiting()
-	l.push(p)
-	d.pieces += l.waiting() - before
-	if l.queued {
-		d.dueBytes += int(p.Len)
-		return
-	}
-	d.schedule(l)
-}
-
-// sweep forgets idle lanes, so that dynamic names do not grow memory for ever.
-func (d *Deliverer) sweep() {
-	for k, l := range d.lanes {
-		if l.idle() {
-			d.timers.drop(l)
-			delete(d.lanes, k)
-		}
-	}
-	d.sweepAt = max(1024, 2*len(d.lanes))
-}
-
-// schedule puts a lane with waiting pieces into the ready queue if it is due, else on the
-// timer. Callers hold d.mu.
-func (d *Deliverer) schedule(l *lane) {
-	if l.queued || l.building || l.waiting() == 0 {
-		return
-	}
-	if l.sending >= d.o.PerLane || len(l.flights) > l.sending {
-		// The next body is encoded ahead only when it is full anyway: until the one under
-		// way is answered, more may come for it.
-		if len(l.flights) > l.sending || !d.isFull(l) {
-			return
-		}
-	}
-	now := time.Now().UnixMilli()
-	due := d.dueAt(l)
-	if l.backoff > due || due <= now && l.backoff > now {
-		due = l.backoff
-	}
-	if due > now {
-		d.timers.set(l, due)
-		d.arm()
-		return
-	}
-	d.timers.drop(l)
-	l.queued = true
-	d.dueBytes += l.bytes
-	if d.readyAt > 256 && d.readyAt*2 > len(d.ready) {
-		d.ready = append(d.ready[:0], d.ready[d.readyAt:]...)
-		d.readyAt = 0
-	}
-	d.ready = append(d.ready, l)
-	d.work.Broadcast()
-}
-
-func (d *Deliverer) isFull(l *lane) bool {
-	return l.bytes >= min(d.full, d.o.Linger.Bytes) || l.events >= d.o.Linger.Events
-}
-
-// dueAt is when the lane's oldest piece has waited long enough.
-func (d *Deliverer) dueAt(l *lane) int64 {
-	if d.draining || l.flush > 0 || l.parked || l.attempts > 0 || l.limit > 0 || d.isFull(l) {
-		return 0
-	}
-	return l.due()
-}
-
-// arm sets the timer to the earliest moment anything waits for. Callers hold d.mu.
-func (d *Deliverer) arm() {
-	var at int64
-	if len(d.timers) > 0 {
-		at = d.timers[0].wake
-	}
-	if d.gate.until > 0 && (at == 0 || d.gate.until < at) {
-		at = d.gate.until
-	}
-	if at == 0 || d.timerAt != 0 && d.timerAt <= at {
-		return
-	}
-	d.timerAt = at
-	d.timer.Reset(max(time.Until(time.UnixMilli(at)), 0))
-}
-
-// tick is the timer's function.
-func (d *Deliverer) tick() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.timerAt = 0
-	now := time.Now().UnixMilli()
-	for len(d.timers) > 0 && d.timers[0].wake <= now {
-		l := heap.Pop(&d.timers).(*lane)
-		d.schedule(l)
-	}
-	if d.gate.until > 0 && d.gate.until <= now {
-		d.gate.until = 0
-	}
-	d.work.Broadcast()
-	d.arm()
 }

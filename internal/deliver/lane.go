@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/internal/buffer"
+	"weir/internal/output"
 )
 
 // piece is some neighbouring entries of a batch that wait in a lane: a reference, not the
@@ -23,8 +24,9 @@ type lane struct {
 	head     int
 	events   int       // in pieces
 	bytes    int       // of entries in pieces
+	kept     int       // room in pieces that counts in Deliverer.kept, while none are waiting
 	flights  []*flight // built or being sent, in order; the first `sending` are under way
-	returned []piece   // of a request that failed while the next was being filled
+	returned []piece   // of requests that failed while the next was being filled
 
 	building bool  // a worker is filling a flight
 	sending  int   // flights in flight
@@ -32,12 +34,14 @@ type lane struct {
 	heapIdx  int   // in Deliverer.timers; -1 when not
 	wake     int64 // when the timer fires for this lane, Unix milliseconds
 
-	backoff   int64     // no request before this time, Unix milliseconds; 0 when well
-	attempts  int       // failures in a row
-	failing   time.Time // when the first of them was
-	limit     int       // most entries in the next request; 0: no limit
-	flush     int       // entries that Flush made due and that have not been taken yet
+	backoff   int64      // no request before this time, Unix milliseconds; 0 when well
+	attempts  int        // failures in a row
+	failing   time.Time  // when the first of them was
+	limit     int        // most entries in the next request; 0: no limit
+	flushTo   buffer.Seq // Flush made due what came up to here
 	lastError string
+	lastKind  output.Kind
+	givenUp   bool // for this run: weir is stopping and the lane does nothing but fail
 	parked    bool // the lane's head went to the parking lot, everything follows it
 
 	delivered uint64 // events, for the status page
@@ -50,8 +54,9 @@ func (l *lane) idle() bool {
 }
 
 func (l *lane) push(p piece) {
-	if l.head > 0 && l.head == len(l.pieces) {
-		l.pieces, l.head = l.pieces[:0], 0
+	if l.head > 0 && (l.head == len(l.pieces) || len(l.pieces) == cap(l.pieces) && l.head > len(l.pieces)/2) {
+		// Else a lane that is never empty would grow for ever.
+		l.pieces, l.head = l.pieces[:copy(l.pieces, l.pieces[l.head:])], 0
 	}
 	// Neighbouring pieces of one batch become one: lanes named by record fields would
 	// otherwise hold a reference for each event.
@@ -80,16 +85,17 @@ func (l *lane) take(dst []piece, size, count int) []piece {
 		l.bytes -= int(p.Len)
 		size -= int(p.Len)
 		count -= int(p.Count)
-		l.flush = max(l.flush-int(p.Count), 0)
 		dst = append(dst, p)
 	}
 	if l.head == len(l.pieces) {
 		l.pieces, l.head = l.pieces[:0], 0
-		if cap(l.pieces) > 4096 {
-			l.pieces = nil // give a burst's memory back
-		}
 	}
 	return dst
+}
+
+// before says whether p was accepted before q.
+func (p *piece) before(q *piece) bool {
+	return p.Seq < q.Seq || p.Seq == q.Seq && p.First < q.First
 }
 
 // untake puts pieces back before all others, in their order.
@@ -101,6 +107,10 @@ func (l *lane) untake(ps []piece) {
 		l.events += int(ps[i].Count)
 		l.bytes += int(ps[i].Len)
 	}
+	if l.waiting() > 0 && l.pieces[l.head].before(&ps[len(ps)-1]) {
+		l.merge(ps)
+		return
+	}
 	if l.head >= len(ps) {
 		l.head -= len(ps)
 		copy(l.pieces[l.head:], ps)
@@ -110,6 +120,21 @@ func (l *lane) untake(ps []piece) {
 	all := make([]piece, 0, len(ps)+len(rest)+16)
 	all = append(all, ps...)
 	l.pieces, l.head = append(all, rest...), 0
+}
+
+// merge puts pieces back where they belong: with several requests of a lane under way, a
+// later one can fail after an earlier one.
+func (l *lane) merge(ps []piece) {
+	rest := l.pieces[l.head:]
+	all := make([]piece, 0, len(ps)+len(rest)+16)
+	for len(ps) > 0 && len(rest) > 0 {
+		if ps[0].before(&rest[0]) {
+			all, ps = append(all, ps[0]), ps[1:]
+		} else {
+			all, rest = append(all, rest[0]), rest[1:]
+		}
+	}
+	l.pieces, l.head = append(append(all, ps...), rest...), 0
 }
 
 // due is when the first waiting piece has waited long enough, in Unix milliseconds.

@@ -10,9 +10,13 @@ import (
 	"weir/internal/output"
 )
 
-// gateAfter is how many failures of the endpoint in a row, none of them answered by a
-// success elsewhere, close the output: a lane whose requests alone fail must not.
+// gateAfter is how many failures of the endpoint in a row, of more than one lane and none
+// of them followed by an answer, close the output: a lane whose requests alone fail must
+// not.
 const gateAfter = 3
+
+// stopWait is the longest wait before another attempt while weir is stopping.
+const stopWait = 2 * time.Second
 
 // succeeded moves the lane on after an accepted request.
 func (d *Deliverer) succeeded(f *flight) {
@@ -30,15 +34,8 @@ func (d *Deliverer) succeeded(f *flight) {
 			l.limit = 0
 		}
 	}
-	if d.gate.streak > 0 || d.gate.shut {
-		if d.gate.reported {
-			d.o.Log.Info("delivery works again", "output", d.o.ID, "after", time.Since(d.gate.since).Round(time.Millisecond), "failed_requests", d.gate.lost)
-		}
-		d.gate = gate{}
-	}
-	d.schedule(l)
-	d.work.Broadcast()
-	d.room.Signal()
+	d.endpointWell()
+	d.settled(l)
 }
 
 // recover ends a lane's series of failures. Callers hold d.mu.
@@ -49,38 +46,58 @@ func (d *Deliverer) recover(l *lane, now time.Time) {
 	l.attempts, l.failing, l.lastError = 0, time.Time{}, ""
 }
 
-// failed decides by the kind of error alone. Nothing of the request has ended, unless it
-// returns true: then its events were given up.
-func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) bool {
+// endpointWell opens the gate after any answer of the endpoint. Callers hold d.mu.
+func (d *Deliverer) endpointWell() {
+	g := &d.gate
+	if g.streak == 0 && !g.shut {
+		return
+	}
+	if g.reported {
+		d.o.Log.Info("delivery works again", "output", d.o.ID, "after", time.Since(g.since).Round(time.Millisecond), "failed_requests", g.lost)
+	}
+	d.gate = gate{}
+	d.work.Broadcast()
+	d.turns.Broadcast()
+}
+
+// failed decides by the kind of error alone. Nothing of the request has ended; either it
+// is given up, or it goes back to where it came from.
+func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) {
 	switch {
 	case e.Kind == output.Drop:
-		d.giveUp(f, e, e.Fate)
-		return true
+		d.endUnsent(f, e, e.Fate)
+		return
 	case e.Kind == output.Refused && f.events == 1:
-		d.giveUp(f, e, ledger.Fate{Class: ledger.Rejected, Reason: ledger.Refused})
-		return true
+		d.endUnsent(f, e, ledger.Fate{Class: ledger.Rejected, Reason: ledger.Refused})
+		return
 	}
 	now := time.Now()
-	d.mu.Lock()
-	l := f.lane
 	d.stat.retry(e.Kind)
-	if e.Kind != output.Conflict && e.Kind != output.Refused {
-		if l.attempts == 0 {
-			l.failing = now
-		}
-		l.attempts++
-		l.lastError = e.Error()
-		d.last = lastError{at: now, text: l.lastError}
-		if d.o.Retry.exhausted(l.attempts, now.Sub(l.failing)) {
-			d.mu.Unlock()
-			d.giveUp(f, fmt.Errorf("%w after %d attempts in %s: %w", errRetryLimit, l.attempts, now.Sub(l.failing).Round(time.Second), e),
-				ledger.Fate{Class: ledger.Dropped, Reason: ledger.RetryLimit})
-			return true
-		}
+	if d.countFailure(f, e, now) && d.exhausted(f, e, now) {
+		return
 	}
+	d.mu.Lock()
 	defer d.mu.Unlock()
+	l := f.lane
 	d.back(f)
 	l.backoff = 0
+	if e.Kind != output.Unavailable && e.Kind != output.Credentials {
+		d.endpointWell()
+	}
+	d.react(f, e, resent, now)
+	if l.attempts > 0 {
+		if !d.gate.shut { // else it is the endpoint that is ill
+			d.stat.laneIll(d.o.Log, d.o.ID, l, e)
+		}
+		d.park(l, e, now)
+		d.quit(l)
+	}
+	d.settled(l)
+}
+
+// react decides when the lane, or the output, tries again. Callers hold d.mu.
+func (d *Deliverer) react(f *flight, e *output.Error, resent bool, now time.Time) {
+	l := f.lane
 	switch e.Kind {
 	case output.Conflict:
 		// Another writer was faster: flow control, not an error. A short random wait keeps
@@ -92,6 +109,7 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) bool {
 		d.o.Throttle.Throttled(now, l.key, len(d.lanes) == 1)
 		d.backOff(l, now, e.After)
 	case output.Credentials:
+		d.gate.sole = nil
 		d.closeGate(e, now)
 	case output.Unavailable:
 		if resent {
@@ -99,29 +117,56 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) bool {
 			// recognises repeats can do so, and so that no more than this is repeated.
 			l.limit = f.events
 		}
-		d.gate.streak++
-		if d.gate.streak >= gateAfter || len(d.lanes) == 1 {
+		g := &d.gate
+		if g.streak++; g.streak == 1 {
+			g.sole = l
+		} else if g.sole != l {
+			g.sole = nil
+		}
+		switch {
+		case len(d.lanes) == 1:
 			d.closeGate(e, now)
-		} else {
+			l.backoff = g.until // so that a new lane that comes is the one that tries
+		case g.shut || g.streak >= gateAfter && g.sole == nil:
+			d.closeGate(e, now)
+		default:
 			d.backOff(l, now, e.After)
 		}
 	case output.Denied, output.NoTarget:
 		d.backOff(l, now, max(e.After, 2*time.Second))
 	}
-	if l.attempts > 0 {
-		if !d.gate.shut { // else it is the endpoint that is ill
-			d.stat.laneIll(d.o.Log, d.o.ID, l, e)
-		}
-		d.park(l, e, now)
+}
+
+// countFailure notes a failure of a lane and says whether it was one too many.
+func (d *Deliverer) countFailure(f *flight, e *output.Error, now time.Time) bool {
+	if e.Kind == output.Conflict || e.Kind == output.Refused {
+		return false // no trouble of the lane
 	}
-	d.schedule(l)
-	d.work.Broadcast()
-	return false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := f.lane
+	if l.attempts == 0 {
+		l.failing = now
+	}
+	l.attempts++
+	l.lastError, l.lastKind = e.Error(), e.Kind
+	d.last = lastError{at: now, text: l.lastError}
+	f.attempts, f.failing = l.attempts, now.Sub(l.failing)
+	return d.o.Retry.exhausted(f.attempts, f.failing)
+}
+
+// wait is how long to wait after the nth failure in a row. Callers hold d.mu.
+func (d *Deliverer) wait(n int, atLeast time.Duration) time.Duration {
+	w := max(d.o.Retry.wait(n), min(atLeast, time.Minute))
+	if d.draining {
+		w = min(w, stopWait)
+	}
+	return w
 }
 
 // backOff keeps one lane away for a while.
 func (d *Deliverer) backOff(l *lane, now time.Time, atLeast time.Duration) {
-	l.backoff = now.Add(max(d.o.Retry.wait(l.attempts), min(atLeast, time.Minute))).UnixMilli()
+	l.backoff = now.Add(d.wait(l.attempts, atLeast)).UnixMilli()
 }
 
 // closeGate stops the whole output for a while; then one request tries.
@@ -132,14 +177,29 @@ func (d *Deliverer) closeGate(e *output.Error, now time.Time) {
 	}
 	g.shut = true
 	g.lost++
-	g.reason = e.Kind
-	wait := max(d.o.Retry.wait(g.lost), min(e.After, time.Minute))
-	g.until = now.Add(wait).UnixMilli()
+	if g.until > 0 {
+		return // a request that was under way with the one that closed it
+	}
+	g.tries++
+	g.until = now.Add(d.wait(g.tries, e.After)).UnixMilli()
 	if !g.reported && (g.lost > 1 || e.Kind == output.Credentials) {
 		g.reported = true
 		d.o.Log.Error("delivery fails; events wait in the buffer and it is tried again", "output", d.o.ID, "kind", e.Kind.String(), "error", e)
 	}
+	if d.draining && d.giveUp && g.sole == nil {
+		d.stopped = true
+		d.wakeAll()
+	}
 	d.arm()
+}
+
+// quit gives a lane up for this run if weir is stopping and should not wait for what does
+// nothing but fail. A throttled lane does more. Callers hold d.mu.
+func (d *Deliverer) quit(l *lane) {
+	if d.draining && d.giveUp && l.attempts > 1 && !l.parked && !l.givenUp && l.lastKind != output.Throttled {
+		l.givenUp = true
+		d.left += l.waiting()
+	}
 }
 
 // back takes a failed flight out of its lane and gives its pieces, and those of flights
@@ -151,6 +211,7 @@ func (d *Deliverer) back(f *flight) {
 		g.cutShort = true
 		d.giveBack(l, g.pieces)
 		l.flights = l.flights[:j]
+		d.flights--
 	}
 	d.leave(f)
 	d.giveBack(l, f.pieces)
@@ -166,30 +227,48 @@ func (d *Deliverer) giveBack(l *lane, ps []piece) {
 	d.putBack(l, ps)
 }
 
-// giveUp ends a flight's events with a fate instead of sending them again.
-func (d *Deliverer) giveUp(f *flight, err error, fate ledger.Fate) {
-	d.stat.gaveUp(d.o.Log, d.o.ID, f, err, fate)
-	if d.o.Secondary == nil || fate.Class == ledger.Rejected || !d.toSecondary(f) {
-		f.parts = f.parts[:0]
-		for i := range f.pieces {
-			if f.pieces[i].Count > 0 { // else the secondary has it
-				f.parts = append(f.parts, buffer.Part{Seq: f.pieces[i].Seq, Span: f.pieces[i].Span, Fate: fate})
-			}
-		}
-		d.settle(f.parts)
+// exhausted is for a flight at its retry limit: the <secondary> takes it, or it is dropped.
+// While the secondary fails too, it is kept for as long again; then it returns false.
+func (d *Deliverer) exhausted(f *flight, e *output.Error, now time.Time) bool {
+	err := fmt.Errorf("%w after %d attempts in %s: %w", errRetryLimit, f.attempts, f.failing.Round(time.Second), e)
+	fate := ledger.Fate{Class: ledger.Dropped, Reason: ledger.RetryLimit}
+	if d.o.Secondary == nil {
+		d.endUnsent(f, err, fate)
+		return true
 	}
-	now := time.Now()
+	serr := d.toSecondary(f)
+	switch {
+	case serr == nil:
+		d.stat.gaveUp(d.o.Log, d.o.ID, f, err, ledger.Fate{Class: ledger.Delivered})
+		d.gone(f)
+		return true
+	case d.ctx.Err() != nil || !d.o.Retry.exhaustedTwice(f.attempts, f.failing):
+		d.stat.secondaryFails(d.o.Log, d.o.ID, serr)
+		return false
+	}
+	d.endUnsent(f, fmt.Errorf("%w; the secondary fails too: %w", err, serr), fate)
+	return true
+}
+
+// endUnsent ends a flight's events with a fate instead of sending them again.
+func (d *Deliverer) endUnsent(f *flight, err error, fate ledger.Fate) {
+	d.stat.gaveUp(d.o.Log, d.o.ID, f, err, fate)
+	f.parts = f.parts[:0]
+	for i := range f.pieces {
+		f.parts = append(f.parts, buffer.Part{Seq: f.pieces[i].Seq, Span: f.pieces[i].Span, Fate: fate})
+	}
+	d.settle(f.parts)
+	d.gone(f)
+}
+
+// gone lets the lane of a flight go on whose events have ended without being sent.
+func (d *Deliverer) gone(f *flight) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	l := f.lane
 	d.leave(f)
-	if fate.Reason == ledger.RetryLimit {
-		l.attempts, l.failing = 0, time.Time{}
-	} else {
-		d.recover(l, now)
-	}
+	d.recover(l, time.Now())
 	l.backoff = 0
-	d.schedule(l)
-	d.work.Broadcast()
-	d.room.Signal()
+	d.settled(l)
+	d.mu.Unlock()
+	d.leftLot(f, f.events)
 }

@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,14 +21,14 @@ type parkingLot struct {
 	main *Deliverer
 	slow *Deliverer
 
-	mu    sync.Mutex
-	held  map[string]int // events of each lane in the lot
-	upTo  buffer.Seq     // what the lot held at the start ends here
-	known chan struct{}  // closed once that has been read
+	mu   sync.Mutex     // guards held; taken with main.mu held where both are
+	held map[string]int // events of each lane in the lot
+	// unsure: events were lost in the lot, it is not known of which lanes.
+	unsure bool
 }
 
 func newParkingLot(main *Deliverer) *parkingLot {
-	p := &parkingLot{main: main, held: map[string]int{}, known: make(chan struct{})}
+	p := &parkingLot{main: main, held: map[string]int{}}
 	o := main.o
 	o.ID += ".parked"
 	o.Buffer, o.Parking = main.o.Parking, nil
@@ -41,15 +42,43 @@ func newParkingLot(main *Deliverer) *parkingLot {
 	return p
 }
 
+// surveyTime bounds how long a start waits for a parking lot whose disk does not answer.
+const surveyTime = 30 * time.Second
+
 // start begins delivery from the lot. It returns when the lanes are known that the lot
 // holds from before: their newer events must not overtake.
 func (p *parkingLot) start() {
-	p.upTo = p.main.o.Parking.Stats().Stored
-	if p.main.o.Parking.Stats().PendingEvents == 0 {
-		close(p.known)
+	if err := p.survey(); err != nil {
+		p.main.o.Log.Error("the parking lot cannot be read to its end; what it holds may be overtaken", "output", p.main.o.ID, "error", err)
 	}
 	p.slow.Start()
-	<-p.known
+}
+
+// survey reads the lot through once and notes which lanes it has.
+func (p *parkingLot) survey() error {
+	lot := p.main.o.Parking
+	ctx, cancel := context.WithTimeout(p.main.ctx, surveyTime)
+	defer cancel()
+	seen := uint64(0)
+	for seen < lot.Stats().PendingEvents {
+		run, err := lot.Next(ctx)
+		if err != nil {
+			return err
+		}
+		items := run.Items()
+		for i := range items {
+			items[i].Live(func(b event.Batch, _ int, _ uint32) {
+				lane, _ := parkedTag(b.Tag)
+				p.held[lane] += b.Count
+				seen += uint64(b.Count)
+			})
+		}
+		run.Release()
+	}
+	if seen > 0 {
+		lot.Rewind()
+	}
+	return nil
 }
 
 // stop ends the slow delivery, after the main one has ended. A lot in memory keeps nothing,
@@ -67,48 +96,57 @@ func (p *parkingLot) holds(lane string) bool {
 	return p.held[lane] > 0
 }
 
-// read notes what the slow delivery has read from before the start.
-func (p *parkingLot) read(lane string, ref buffer.Ref) {
-	if ref.Seq > p.upTo {
-		return // counted when it was moved here
-	}
-	p.mu.Lock()
-	p.held[lane] += int(ref.Count)
-	p.mu.Unlock()
-}
-
-// readUpTo is called after each block.
-func (p *parkingLot) readUpTo(last buffer.Seq, end bool) {
-	select {
-	case <-p.known:
-	default:
-		if end || last >= p.upTo {
-			close(p.known)
-		}
-	}
-}
-
 // ended notes that events of a lane have left the lot. The last one gives the lane back to
 // the main delivery.
 func (p *parkingLot) ended(lane string, n int) {
-	p.mu.Lock()
-	p.held[lane] -= n
-	empty := p.held[lane] <= 0
-	if empty {
-		delete(p.held, lane)
-	}
-	p.mu.Unlock()
-	if !empty {
-		return
-	}
 	d := p.main
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l := d.lanes[lane]; l != nil && l.parked {
-		l.parked, l.backoff = false, 0
-		d.o.Log.Info("a parked lane is back", "output", d.o.ID, "lane", printable(lane))
-		d.schedule(l)
+	p.mu.Lock()
+	if p.held[lane] -= n; p.held[lane] <= 0 {
+		delete(p.held, lane)
 	}
+	empty := p.held[lane] == 0
+	all := p.unsure && d.o.Parking.Stats().PendingEvents == 0
+	if all {
+		clear(p.held)
+		p.unsure = false
+	}
+	p.mu.Unlock()
+	if all {
+		for _, l := range d.lanes {
+			d.unpark(l)
+		}
+	} else if l := d.lanes[lane]; l != nil && empty {
+		d.unpark(l)
+	}
+}
+
+// gap notes that events were lost in the lot.
+func (p *parkingLot) gap(g *buffer.Gap) {
+	known := uint64(0)
+	for tag, loss := range g.Tags {
+		lane, _ := parkedTag(tag)
+		p.ended(lane, int(loss.Events))
+		known += loss.Events
+	}
+	if known < g.Events {
+		p.mu.Lock()
+		p.unsure = true
+		p.mu.Unlock()
+		p.ended("", 0)
+	}
+}
+
+// unpark gives a lane back to the main delivery. A lane of which events are on their way to
+// the lot just now comes back when that has ended. Callers hold d.mu.
+func (d *Deliverer) unpark(l *lane) {
+	if !l.parked || l.building {
+		return
+	}
+	l.parked, l.backoff = false, 0
+	d.stat.laneBack(d.o.Log, d.o.ID, l)
+	d.schedule(l)
 }
 
 // move takes a flight's pieces to the lot. If the lot is full they stay in the main
@@ -125,53 +163,68 @@ func (p *parkingLot) move(f *flight) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.putBack(l, f.pieces[moved:])
 	l.building = false
-	if err != nil {
-		l.backoff = time.Now().Add(5 * time.Second).UnixMilli()
-		if !errors.Is(err, context.Canceled) {
-			d.stat.lotFull(d.o.Log, d.o.ID, err)
+	d.building--
+	d.putBack(l, f.pieces[moved:])
+	d.putBack(l, l.returned) // of another request that was under way when the lane was parked
+	l.returned = nil
+	if !p.holds(l.key) {
+		d.unpark(l) // what was moved has been delivered already, or the lot has taken nothing
+	}
+	if err != nil && d.ctx.Err() == nil {
+		l.backoff = time.Now().Add(lotPause).UnixMilli()
+		d.stat.lotFull(d.o.Log, d.o.ID, err)
+		if d.draining && d.giveUp && !l.givenUp {
+			l.givenUp = true
+			d.left += l.waiting()
 		}
 	}
-	d.schedule(l)
-	d.room.Signal()
+	d.settled(l)
 }
 
-// store appends the pieces to the lot and waits until they are stored there.
+// lotPause is how long a lane waits when the lot does not take its events.
+const lotPause = 5 * time.Second
+
+// store appends the pieces to the lot and waits until they are stored there. It returns how
+// many are.
 func (p *parkingLot) store(f *flight) (moved int, err error) {
 	d := p.main
 	var last buffer.Seq
-	for i := range f.pieces {
-		v, err := d.o.Buffer.View(f.pieces[i].Ref)
-		if err != nil {
-			d.unreadable(f, i, err)
+	for moved < len(f.pieces) {
+		var v buffer.View
+		if v, err = d.view(f, moved); err != nil {
 			break
+		}
+		if v.Bytes == nil {
+			continue // given up: the next one stands in its place
 		}
 		count, first, end, _, _ := event.Check(v.Bytes)
-		b := event.Batch{Tag: f.lane.key, Entries: v.Bytes, Count: count, First: first, Last: end}
-		p.mu.Lock()
-		p.held[b.Tag] += count
-		p.mu.Unlock()
-		seq, err := d.o.Parking.Append(d.ctx, b)
+		b := event.Batch{Tag: parkedAs(f.lane.key, f.pieces[moved].tag), Entries: v.Bytes, Count: count, First: first, Last: end}
+		p.hold(f.lane.key, count)
+		var seq buffer.Seq
+		seq, err = d.o.Parking.Append(d.ctx, b)
 		v.Release()
 		if err != nil {
-			p.mu.Lock()
-			p.held[b.Tag] -= count
-			p.mu.Unlock()
-			if moved == 0 {
-				return 0, err
-			}
+			p.hold(f.lane.key, -count)
 			break
 		}
-		last, moved = seq, i+1
+		last = seq
+		moved++
 	}
 	if moved > 0 {
-		err = d.o.Parking.WaitStored(d.ctx, uint64(last))
-		if err != nil {
-			return 0, err
+		if werr := d.o.Parking.WaitStored(d.ctx, uint64(last)); werr != nil {
+			return 0, werr // weir is ending: they are in the main buffer still, and perhaps here too
 		}
 	}
-	return moved, nil
+	return moved, err
+}
+
+func (p *parkingLot) hold(lane string, n int) {
+	p.mu.Lock()
+	if p.held[lane] += n; p.held[lane] <= 0 {
+		delete(p.held, lane)
+	}
+	p.mu.Unlock()
 }
 
 // park decides whether a failing lane is parked. Callers hold d.mu.
@@ -180,13 +233,58 @@ func (d *Deliverer) park(l *lane, e *output.Error, now time.Time) {
 	if d.parking == nil || after <= 0 || l.parked || d.gate.shut || now.Sub(l.failing) < after {
 		return
 	}
-	switch e.Kind {
+	d.parkLane(l, e.Kind, e)
+}
+
+// parkLane parks a lane if that is for its kind of trouble. Callers hold d.mu.
+func (d *Deliverer) parkLane(l *lane, kind output.Kind, err error) {
+	switch kind {
 	case output.Denied, output.NoTarget, output.Throttled, output.Unavailable:
+		d.stat.laneParked(d.o.Log, d.o.ID, l, err)
 		l.parked, l.backoff, l.limit = true, 0, 0
-		d.stat.laneParked(d.o.Log, d.o.ID, l, e)
 		l.attempts, l.failing = 0, time.Time{}
 	}
 }
+
+// relieve parks lanes that fail and hold most of what may wait in memory, before their
+// time: the reader could not go on for the others. Callers hold d.mu.
+func (d *Deliverer) relieve() {
+	now := time.Now()
+	if d.parking == nil || d.o.Retry.ParkAfter <= 0 || d.gate.shut || d.pieces < maxPieces || now.Sub(d.relieved) < time.Second {
+		return
+	}
+	d.relieved = now
+	for _, l := range d.lanes {
+		if l.attempts > 0 && !l.parked && l.waiting() >= d.pieces/(2*len(d.lanes)) {
+			d.parkLane(l, l.lastKind, errNoRoom)
+			d.schedule(l)
+		}
+	}
+}
+
+var errNoRoom = errors.New("too many of its events are waiting")
+
+// A parked batch's tag is its lane and, where a <secondary> may want it, the tag that it
+// had. No lane has two NULs in a row.
+const parkedSep = "\x00\x00"
+
+func parkedAs(lane, tag string) string {
+	if tag == "" || len(lane)+len(parkedSep)+len(tag) > maxTag {
+		return lane
+	}
+	return lane + parkedSep + tag
+}
+
+func parkedTag(t string) (lane, tag string) {
+	lane, tag, found := strings.Cut(t, parkedSep)
+	if !found {
+		return t, ""
+	}
+	return lane, tag
+}
+
+// maxTag is the longest tag that a buffer takes.
+const maxTag = 1<<16 - 1
 
 // parkedOutput is the same output for batches whose tag is the lane.
 type parkedOutput struct{ output.Output }
@@ -196,5 +294,6 @@ func (parkedOutput) Splitter() output.Splitter { return byTag{} }
 type byTag struct{}
 
 func (byTag) Split(b event.Batch, add func([]byte, output.Run)) {
-	add([]byte(b.Tag), output.Run{Len: len(b.Entries), Count: b.Count})
+	lane, _ := parkedTag(b.Tag)
+	add([]byte(lane), output.Run{Len: len(b.Entries), Count: b.Count})
 }

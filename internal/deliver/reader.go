@@ -16,6 +16,8 @@ import (
 type reader struct {
 	d     *Deliverer
 	split output.Splitter
+	add   func(lane []byte, r output.Run)            // addRun, made once
+	part  func(b event.Batch, off int, first uint32) // splitPart, likewise
 	item  *buffer.Item
 	off   int    // where the part being split begins within the item's entries, in bytes
 	first uint32 // likewise, in entries
@@ -36,10 +38,8 @@ type cut struct {
 
 func (d *Deliverer) read() {
 	r := &reader{d: d, split: d.o.Output.Splitter()}
+	r.add, r.part = r.addRun, r.splitPart
 	for r.next() {
-	}
-	if d.lot != nil {
-		d.lot.readUpTo(0, true)
 	}
 	d.mu.Lock()
 	d.readDone = true
@@ -70,8 +70,11 @@ func (r *reader) next() bool {
 		}
 		if d.o.Secondary != nil {
 			r.tag = r.item.Batch.Tag
+			if d.lot != nil {
+				_, r.tag = parkedTag(r.tag)
+			}
 		}
-		r.cutItem()
+		r.item.Live(r.part) // what has not ended before a restart
 	}
 	b.Release()
 	if len(r.lost) > 0 {
@@ -80,15 +83,12 @@ func (r *reader) next() bool {
 	return r.handOver()
 }
 
-// cutItem splits those entries of the item that have not ended before a restart.
-func (r *reader) cutItem() {
-	r.item.Live(func(b event.Batch, off int, first uint32) {
-		r.off, r.first = off, first
-		r.split.Split(b, r.add)
-	})
+func (r *reader) splitPart(b event.Batch, off int, first uint32) {
+	r.off, r.first = off, first
+	r.split.Split(b, r.add)
 }
 
-func (r *reader) add(key []byte, run output.Run) {
+func (r *reader) addRun(key []byte, run output.Run) {
 	span := buffer.Span{First: r.first, Count: uint32(run.Count)}
 	r.first += span.Count
 	if key == nil {
@@ -108,27 +108,18 @@ func (r *reader) handOver() bool {
 	for i := range r.cuts {
 		c := &r.cuts[i]
 		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{c.ref, c.due, c.tag})
-		if d.lot != nil {
-			d.lot.read(string(r.keys[c.keyOff:c.keyEnd]), c.ref)
-		}
 	}
-	if d.lot != nil { // it must know all lanes that it holds: it reads on without waiting
-		if len(r.cuts) > 0 {
-			d.lot.readUpTo(r.cuts[len(r.cuts)-1].ref.Seq, false)
-		}
-		return !d.stopped
-	}
-	for !d.stopped && (d.pieces >= maxPieces || d.dueBytes >= readAhead) {
+	for !d.stopped && (d.pieces-d.left >= maxPieces || d.dueBytes >= readAhead) {
+		d.relieve()
 		d.room.Wait()
 	}
 	return !d.stopped
 }
 
 func (d *Deliverer) reportGap(g *buffer.Gap) {
-	var n uint64
-	for _, l := range g.Tags {
-		n += l.Events
-	}
-	d.o.Log.Warn("events are missing from the buffer", "output", d.o.ID, "events", n, "reason", g.Reason.String(),
+	d.o.Log.Warn("events are missing from the buffer", "output", d.o.ID, "events", g.Events, "reason", g.Reason.String(),
 		"batches", uint64(g.Last-g.First)+1)
+	if d.lot != nil {
+		d.lot.gap(g)
+	}
 }

@@ -54,3 +54,12 @@ func (r Retry) exhausted(n int, failing time.Duration) bool {
 	}
 	return r.Timeout > 0 && failing >= r.Timeout
 }
+
+// exhaustedTwice is the same for what a <secondary> does not take either: it has as long
+// again.
+func (r Retry) exhaustedTwice(n int, failing time.Duration) bool {
+	if r.MaxTimes >= 0 && n > 2*r.MaxTimes+1 {
+		return true
+	}
+	return r.Timeout > 0 && failing >= 2*r.Timeout
+}

@@ -1,49 +1,102 @@
 package deliver
 
 import (
+	"errors"
+	"fmt"
+
 	"weir/internal/buffer"
 	"weir/internal/event"
 	"weir/internal/ledger"
 	"weir/internal/output"
 )
 
+var errNoLane = errors.New("the secondary has no place for the event")
+
 // toSecondary hands a flight's events to the <secondary> output and settles what became of
-// them there. False means that it failed too; pieces that it took have a Count of 0 then.
-func (d *Deliverer) toSecondary(f *flight) bool {
-	split, req := d.o.Secondary.Splitter(), d.o.Secondary.Request()
-	for i := range f.pieces {
-		p := &f.pieces[i]
-		v, err := d.o.Buffer.View(p.Ref)
+// them there. An error means that it failed too: what it has taken is settled, and f has
+// the rest.
+func (d *Deliverer) toSecondary(f *flight) error {
+	s := &second{d: d, split: d.o.Secondary.Splitter(), req: d.o.Secondary.Request()}
+	for len(f.pieces) > 0 {
+		v, err := d.view(f, 0)
 		if err != nil {
-			return false
+			return err
 		}
+		if v.Bytes == nil { // given up: leaves f by itself
+			continue
+		}
+		p := &f.pieces[0]
+		s.piece, s.parts, s.err = p, f.parts[:0], nil
+		s.count, s.size = 0, 0
 		count, first, last, _, _ := event.Check(v.Bytes)
 		b := event.Batch{Tag: p.tag, Entries: v.Bytes, Count: count, First: first, Last: last}
-		ok := true
-		split.Split(b, func(lane []byte, r output.Run) {
-			ok = ok && lane != nil && d.sendAll(req, string(lane), b.Entries[r.Off:r.Off+r.Len])
-		})
+		s.entries = b.Entries
+		s.split.Split(b, s.add)
 		v.Release()
-		if !ok {
-			return false
+		f.parts = s.parts
+		if s.count > 0 {
+			d.settle(f.parts)
+			d.leftLot(f, s.count)
+			f.events -= s.count
+			*p = p.cut(s.count, s.size)
 		}
-		f.parts = append(f.parts[:0], buffer.Part{Seq: p.Seq, Span: p.Span, Fate: ledger.Fate{Class: ledger.Delivered}})
-		d.settle(f.parts)
-		p.Count = 0
+		if s.err != nil {
+			return fmt.Errorf("send to the secondary: %w", s.err)
+		}
+		f.pieces = f.pieces[1:]
 	}
-	return true
+	return nil
 }
 
-// sendAll sends entries in as many requests as they need, once each.
-func (d *Deliverer) sendAll(req output.Request, lane string, entries []byte) bool {
-	const all = int(^uint(0) >> 1)
-	for len(entries) > 0 {
-		req.Reset(lane)
-		_, n, _ := req.Add(entries, all)
-		if n == 0 || req.Send(d.ctx).Err != nil {
-			return false
-		}
-		entries = entries[n:]
+// second sends the runs of one piece, each once.
+type second struct {
+	d       *Deliverer
+	split   output.Splitter
+	req     output.Request
+	piece   *piece
+	entries []byte
+	count   int // entries that have ended
+	size    int // their bytes
+	parts   []buffer.Part
+	err     error
+}
+
+func (s *second) add(lane []byte, r output.Run) {
+	if s.err != nil {
+		return
 	}
-	return true
+	if lane == nil {
+		if r.Fate.Class == ledger.Delivered {
+			s.err = errNoLane
+			return
+		}
+		s.end(r.Count, r.Len, []output.Ended{{Count: r.Count, Fate: r.Fate}})
+		return
+	}
+	const all = int(^uint(0) >> 1)
+	for entries := s.entries[r.Off : r.Off+r.Len]; len(entries) > 0; {
+		s.req.Reset(string(lane))
+		n, size, _ := s.req.Add(entries, all)
+		if n == 0 {
+			s.err = errNoLane
+			return
+		}
+		res := s.req.Send(s.d.ctx)
+		if res.Err != nil {
+			s.err = res.Err
+			return
+		}
+		s.end(n, size, res.Ended)
+		entries = entries[size:]
+	}
+}
+
+// end notes what became of the next n entries.
+func (s *second) end(n, size int, ended []output.Ended) {
+	one := *s.piece
+	one.First += uint32(s.count)
+	one.Count = uint32(n)
+	s.parts = appendParts(s.parts, []piece{one}, ended)
+	s.count += n
+	s.size += size
 }

@@ -175,15 +175,41 @@ func (s *stats) laneWell(log *slog.Logger, id string, l *lane, now time.Time) {
 	}
 }
 
-func (s *stats) laneParked(log *slog.Logger, id string, l *lane, e *output.Error) {
+func (s *stats) laneParked(log *slog.Logger, id string, l *lane, e error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, i := range s.ill {
-		delete(i.lanes, l)
+	for k, i := range s.ill {
+		if delete(i.lanes, l); len(i.lanes) == 0 {
+			delete(s.ill, k)
+		}
 	}
 	if !s.often("parked") {
 		log.Warn("a destination has failed for long and is parked: its events wait apart and are tried slowly", "output", id,
 			"lane", printable(l.key), "failing_for", time.Since(l.failing).Round(time.Second), "error", e)
+	}
+}
+
+func (s *stats) secondaryFails(log *slog.Logger, id string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("secondary") {
+		log.Error("the secondary fails too; the events wait and it is tried again", "output", id, "error", err)
+	}
+}
+
+func (s *stats) cannotRead(log *slog.Logger, id string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("read") {
+		log.Error("a part of the buffer cannot be read just now; its events wait and it is tried again", "output", id, "error", err)
+	}
+}
+
+func (s *stats) laneBack(log *slog.Logger, id string, l *lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("back") {
+		log.Info("a parked destination is back", "output", id, "lane", printable(l.key))
 	}
 }
 

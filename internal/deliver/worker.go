@@ -1,6 +1,10 @@
 package deliver
 
 import (
+	"errors"
+	"io"
+	"io/fs"
+	"syscall"
 	"time"
 
 	"weir/internal/buffer"
@@ -14,8 +18,10 @@ type flight struct {
 	req      output.Request
 	pieces   []piece // what it carries, in order of Add
 	events   int
-	raw      int  // bytes of entries
-	cutShort bool // the lane has failed meanwhile: give the pieces back
+	raw      int           // bytes of entries
+	cutShort bool          // the lane has failed meanwhile: its pieces went back
+	attempts int           // failures of its lane in a row, when it failed
+	failing  time.Duration // likewise, since the first of them
 	parts    []buffer.Part
 }
 
@@ -35,144 +41,177 @@ func (d *Deliverer) run() {
 	}
 }
 
-// build waits for a lane that is due and fills f from it. False ends the worker.
+// build waits for a lane that is due and fills f from it. False ends the worker; f without
+// events means that there is nothing to send this time.
 func (d *Deliverer) build(f *flight) bool {
+	l, limit, parked := d.takeLane(f)
+	switch {
+	case l == nil:
+		return false
+	case parked:
+		d.parking.move(f)
+		return true
+	}
+	rest, err := d.fill(f, limit)
+
 	d.mu.Lock()
-	var l *lane
+	defer d.mu.Unlock()
+	d.putBack(l, rest)
+	l.building = false
+	d.building--
+	if err != nil {
+		d.readFailed(l, err)
+	}
+	if len(l.returned) > 0 { // a request before this one has failed meanwhile
+		d.putBack(l, f.pieces)
+		d.putBack(l, l.returned)
+		l.returned, f.events = nil, 0
+	}
+	if f.events == 0 {
+		d.settled(l)
+		return true
+	}
+	if limit == 0 {
+		d.learn(f.raw, f.req.Fill())
+	}
+	l.flights = append(l.flights, f)
+	d.flights++
+	d.schedule(l)
+	return true
+}
+
+// takeLane waits for a lane that is due and takes about as much from it as fits into one
+// request. No lane ends the worker.
+func (d *Deliverer) takeLane(f *flight) (l *lane, limit int, parked bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for {
-		if d.stopped || d.draining && d.drained() {
-			d.work.Broadcast()
-			d.mu.Unlock()
-			return false
+		if d.stopped || d.drained() {
+			d.wakeAll()
+			return nil, 0, false
 		}
-		if d.gate.until == 0 && d.readyAt < len(d.ready) {
+		if l = d.popReady(); l != nil {
 			break
 		}
 		d.work.Wait()
 	}
-	l = d.ready[d.readyAt]
-	d.ready[d.readyAt] = nil
-	d.readyAt++
-	if d.readyAt == len(d.ready) {
-		d.ready, d.readyAt = d.ready[:0], 0
-	}
-	l.queued, l.building = false, true
-	d.dueBytes -= l.bytes
-	limit := l.limit
 	count := d.o.Linger.Events * 2
-	if limit > 0 {
-		count = limit
+	if l.limit > 0 {
+		count = l.limit
 	}
+	l.building = true
+	d.building++
 	before := l.waiting()
 	f.pieces = l.take(f.pieces[:0], d.full+d.full/2, count)
-	d.pieces -= before - l.waiting()
-	parked := l.parked
-	d.mu.Unlock()
-
-	f.lane, f.events, f.raw, f.cutShort = l, 0, 0, false
-	if parked {
-		d.parking.move(f)
-		return true
-	}
-	rest, full := d.fill(f, limit)
-
-	d.mu.Lock()
-	d.putBack(l, rest)
-	if len(l.returned) > 0 { // the request before this one failed meanwhile
-		d.putBack(l, f.pieces)
-		d.putBack(l, l.returned)
-		l.returned, l.building, f.events = nil, false, 0
-		d.schedule(l)
-		d.mu.Unlock()
-		return true
-	}
-	if f.events == 0 { // nothing in it could be read
-		l.building = false
-		d.schedule(l)
-		d.mu.Unlock()
-		return true
-	}
-	if full && limit == 0 {
-		// What really fills a request decides what counts as full from now on.
-		d.full = (3*d.full + f.raw) / 4
-	}
-	l.building = false
-	l.flights = append(l.flights, f)
-	d.schedule(l)
+	d.count(l, l.waiting()-before, 0)
+	d.trim(l)
 	d.room.Signal()
-	d.mu.Unlock()
-	return true
+	f.lane, f.events, f.raw, f.cutShort = l, 0, 0, false
+	return l, l.limit, l.parked
 }
 
-func (d *Deliverer) putBack(l *lane, ps []piece) {
-	before := l.waiting()
-	l.untake(ps)
-	d.pieces += l.waiting() - before
-	if l.queued {
-		for i := range ps {
-			d.dueBytes += int(ps[i].Len)
-		}
+// settled lets a lane go on after something of it has ended or come back, and tells those
+// who wait for that. Callers hold d.mu.
+func (d *Deliverer) settled(l *lane) {
+	d.schedule(l)
+	d.turns.Broadcast()
+	d.room.Signal()
+	if d.drained() {
+		d.wakeAll()
 	}
+}
+
+// readFailed keeps a lane away for a moment whose events cannot be read from the buffer
+// just now. Callers hold d.mu.
+func (d *Deliverer) readFailed(l *lane, err error) {
+	l.backoff = time.Now().Add(readPause).UnixMilli()
+	d.stat.cannotRead(d.o.Log, d.o.ID, err)
 }
 
 // fill encodes f.pieces until the request is full. It cuts the piece at which that
-// happens, and returns what is left over.
-func (d *Deliverer) fill(f *flight, limit int) (rest []piece, full bool) {
+// happens, and returns what is left over; with an error, that is because it cannot be read
+// now.
+func (d *Deliverer) fill(f *flight, limit int) (rest []piece, err error) {
 	f.req.Reset(f.lane.key)
 	left := limit
 	if left == 0 {
 		left = int(^uint(0) >> 1)
 	}
-	for i := range f.pieces {
+	for i := 0; i < len(f.pieces); i++ {
 		p := &f.pieces[i]
-		v, err := d.o.Buffer.View(p.Ref)
+		v, err := d.view(f, i)
 		if err != nil {
-			d.unreadable(f, i, err)
-			return append([]piece(nil), f.pieces[i:]...), false
+			rest = append([]piece(nil), f.pieces[i:]...)
+			f.pieces = f.pieces[:i]
+			return rest, err
 		}
-		n, size, isFull := f.req.Add(v.Bytes, left)
+		if v.Bytes == nil { // it was given up, and the next one stands in its place
+			i--
+			continue
+		}
+		n, size, full := f.req.Add(v.Bytes, left)
 		v.Release()
 		f.events += n
 		f.raw += size
 		left -= n
-		if n == int(p.Count) && !isFull && left > 0 {
+		if n == int(p.Count) && !full && left > 0 {
 			continue
 		}
 		rest = append(rest, f.pieces[i:]...)
 		if n > 0 {
-			head, tail := *p, *p
-			head.Len, head.Count = uint32(size), uint32(n)
-			tail.Off += uint32(size)
-			tail.Len -= uint32(size)
-			tail.First += uint32(n)
-			tail.Count -= uint32(n)
-			f.pieces[i] = head
+			tail := p.cut(n, size)
 			i++
-			rest[0] = tail
-			if tail.Count == 0 {
+			if rest[0] = tail; tail.Count == 0 {
 				rest = rest[1:]
 			}
 		}
 		f.pieces = f.pieces[:i]
-		return rest, isFull
+		return rest, nil
 	}
-	return nil, false
+	return nil, nil
 }
 
-// unreadable books a piece whose bytes cannot be had any more; its neighbours go on.
-func (d *Deliverer) unreadable(f *flight, i int, err error) {
+// cut shortens p to its first n entries of some bytes and returns the rest.
+func (p *piece) cut(n, size int) (tail piece) {
+	tail = *p
+	tail.Off += uint32(size)
+	tail.Len -= uint32(size)
+	tail.First += uint32(n)
+	tail.Count -= uint32(n)
+	p.Len, p.Count = uint32(size), uint32(n)
+	return tail
+}
+
+// readPause is how long a lane waits whose events cannot be read for want of descriptors
+// or memory, or of permission.
+const readPause = 5 * time.Second
+
+// view reads f.pieces[i]. A piece whose bytes cannot be had any more is booked as damaged
+// and taken out, and the view is empty. An error means that it may be had later.
+func (d *Deliverer) view(f *flight, i int) (buffer.View, error) {
 	p := f.pieces[i]
-	d.o.Log.Error("a part of the buffer cannot be read and is given up", "output", d.o.ID, "events", p.Count, "error", err)
-	d.settle([]buffer.Part{{Seq: p.Seq, Span: p.Span, Fate: ledger.Fate{Class: ledger.Dropped, Reason: ledger.Damaged}}})
-	if d.lot != nil {
-		d.lot.ended(f.lane.key, int(p.Count))
+	v, err := d.o.Buffer.View(p.Ref)
+	if err == nil {
+		return v, nil
 	}
-	copy(f.pieces[i:], f.pieces[i+1:])
-	f.pieces = f.pieces[:len(f.pieces)-1]
+	for _, lasting := range []error{
+		buffer.ErrDamaged, buffer.ErrGone, io.EOF, io.ErrUnexpectedEOF, fs.ErrNotExist, syscall.EIO,
+	} {
+		if errors.Is(err, lasting) {
+			d.o.Log.Error("a part of the buffer cannot be read and is given up", "output", d.o.ID, "events", p.Count, "error", err)
+			d.settle([]buffer.Part{{Seq: p.Seq, Span: p.Span, Fate: ledger.Fate{Class: ledger.Dropped, Reason: ledger.Damaged}}})
+			if d.lot != nil {
+				d.lot.ended(f.lane.key, int(p.Count))
+			}
+			f.pieces = append(f.pieces[:i], f.pieces[i+1:]...)
+			return buffer.View{}, nil
+		}
+	}
+	return buffer.View{}, err
 }
 
-// turn waits until f may be sent: its lane's earlier requests have been answered, there is
-// a free place among the workers, the gate is open and the throttle agrees. It returns
+// turn waits until f may be sent: it is the first of its lane, there is a free place among
+// the workers, the gate is open and the throttle agrees. It returns
 // false if the lane has failed meanwhile or everything ends.
 func (d *Deliverer) turn(f *flight) bool {
 	l := f.lane
@@ -184,31 +223,39 @@ func (d *Deliverer) turn(f *flight) bool {
 			// they are: in the buffer, unsettled.
 			return false
 		}
-		first := l.flights[min(l.sending, len(l.flights)-1)] == f
-		free := d.inFlight < d.o.Workers
-		if d.gate.shut { // one request finds out whether the endpoint is back
-			free = d.inFlight == 0 && d.gate.until == 0
-		}
-		if first && free && l.sending < d.o.PerLane {
+		if d.mayGo(f) {
 			wait := d.o.Throttle.Wait(time.Now())
 			if wait == 0 {
 				break
 			}
 			wake := time.AfterFunc(wait, d.wake)
-			d.work.Wait()
+			d.turns.Wait()
 			wake.Stop()
 			continue
 		}
-		d.work.Wait()
+		d.turns.Wait()
 	}
 	l.sending++
 	d.inFlight++
+	d.schedule(l) // the next one may be built now
 	return true
+}
+
+// mayGo says whether it is f's turn, but for the throttle. Callers hold d.mu.
+func (d *Deliverer) mayGo(f *flight) bool {
+	l := f.lane
+	if l.sending >= d.o.PerLane || l.flights[l.sending] != f {
+		return false
+	}
+	if d.gate.shut { // one request finds out whether the endpoint is back
+		return d.inFlight == 0 && d.gate.until == 0
+	}
+	return d.inFlight < d.o.Workers
 }
 
 func (d *Deliverer) wake() {
 	d.mu.Lock()
-	d.work.Broadcast()
+	d.turns.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -221,16 +268,26 @@ func (d *Deliverer) send(f *flight) output.Result {
 
 // finish books a result and decides what the lane does next.
 func (d *Deliverer) finish(f *flight, res output.Result) {
-	ended := true
 	if res.Err == nil {
 		f.parts = appendParts(f.parts[:0], f.pieces, res.Ended)
 		d.settle(f.parts)
 		d.succeeded(f)
-	} else {
-		ended = d.failed(f, res.Err, res.Resent)
+		d.leftLot(f, f.events)
+		return
 	}
-	if ended && d.lot != nil {
-		d.lot.ended(f.lane.key, f.events)
+	if d.ctx.Err() != nil { // it was cut off: that is no answer
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.back(f)
+		return
+	}
+	d.failed(f, res.Err, res.Resent)
+}
+
+// leftLot notes that n events of a flight have ended.
+func (d *Deliverer) leftLot(f *flight, n int) {
+	if d.lot != nil && n > 0 {
+		d.lot.ended(f.lane.key, n)
 	}
 }
 
@@ -282,4 +339,5 @@ func (d *Deliverer) leave(f *flight) {
 	}
 	l.sending--
 	d.inFlight--
+	d.flights--
 }
