@@ -10,7 +10,6 @@ import (
 	"weir/internal/filter"
 	"weir/internal/fluentconf"
 	"weir/internal/formatter"
-	"weir/internal/ruby/expr"
 )
 
 // filterPlan is one <filter>, built: filters are pure and hold nothing.
@@ -46,24 +45,6 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 	}
 	fp.filter = f
 	return fp
-}
-
-// eval evaluates the Ruby of one "#{…}" in the configuration.
-func eval(text string, env expr.Env) (string, fluentconf.State, error) {
-	prog, err := expr.Compile(text)
-	if err != nil {
-		return "", 0, err
-	}
-	v, special, err := prog.Eval(&env)
-	switch {
-	case err != nil:
-		return "", 0, err
-	case special == expr.UseNil:
-		return "", fluentconf.UseNil, nil
-	case special == expr.UseDefault:
-		return "", fluentconf.UseDefault, nil
-	}
-	return v.ToS(), fluentconf.Text, nil
 }
 
 // stdoutFilter is <filter> @type stdout: it writes every event and passes it on.

@@ -10,7 +10,6 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
-	"weir/internal/ruby/expr"
 )
 
 // Env is what a configuration may ask about the machine. Load fills empty fields from the
@@ -55,18 +54,7 @@ func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 		d.Error(fluentconf.Pos{File: path, Line: 1, Column: 1}, "the configuration is empty", "see examples/aggregator.conf for a first one")
 		return nil, d
 	}
-	locals := expr.Env{Hostname: env.Hostname, Lookup: env.Lookup, ReadFile: env.ReadFile}
-	root, errs, warnings := fluentconf.Parse(fluentconf.Source{
-		Name:     path,
-		ReadFile: env.ReadFile,
-		Glob:     glob,
-		End:      expr.End,
-		Eval: func(text string, pos fluentconf.Pos) (string, fluentconf.State, error) {
-			return eval(text, locals)
-		},
-	})
-	d.Errors = append(d.Errors, errs...)
-	d.Warnings = append(d.Warnings, warnings...)
+	root := config.Load(path, config.Files{ReadFile: env.ReadFile, Glob: glob, Lookup: env.Lookup, Hostname: env.Hostname}, d)
 	if root == nil {
 		return nil, d
 	}

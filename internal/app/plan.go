@@ -67,7 +67,7 @@ func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 		ids: map[string]fluentconf.Pos{}, numbers: map[string]int{}, paths: map[string]fluentconf.Pos{},
 	}
 	p.System = config.ParseSystem(root, d)
-	d.Strict = d.Strict || p.System.StrictConfigValue
+	d.StrictValues = d.StrictValues || p.System.StrictConfigValue
 	for _, prm := range root.Params {
 		d.Warn(prm.Pos, fmt.Sprintf("parameter %q outside of any section is not used", prm.Key), "move it into a section")
 	}
