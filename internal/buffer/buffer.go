@@ -53,6 +53,7 @@ type Options struct {
 	Compress   string        // "", "text", "gzip" or "zstd": how frame payloads are stored
 	Segment    int64         // size at which a new segment begins; default Limit/16 within 1 and 64 MiB, never above Limit/8
 	Recent     int64         // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
+	Beside     string        // name in Dir that is somebody else's, as is known: not warned about; may be empty
 	Parked     bool          // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
 }
 
