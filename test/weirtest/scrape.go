@@ -66,7 +66,7 @@ type Buffer struct {
 }
 
 // Lost is how many events were dropped or rejected.
-func (b *Book) Lost() uint64 { return sum(b.Dropped) + sum(b.Rejected) }
+func (b Book) Lost() uint64 { return sum(b.Dropped) + sum(b.Rejected) }
 
 func sum(m map[string]uint64) uint64 {
 	n := uint64(0)

@@ -173,3 +173,22 @@ func Struck(e *emulator.Server) int64 {
 	}
 	return n
 }
+
+// SameSet checks that got and want hold the same ids, in whatever order.
+func SameSet(t testing.TB, to Target, got, want []uint64) {
+	t.Helper()
+	left := make(map[uint64]bool, len(want))
+	for _, id := range want {
+		left[id] = true
+	}
+	foreign := 0
+	for _, id := range got {
+		if !left[id] {
+			foreign++
+		}
+		delete(left, id)
+	}
+	if foreign > 0 || len(left) > 0 {
+		t.Errorf("stream %s: of %d events %d are missing, %d were not expected", to, len(want), len(left), foreign)
+	}
+}
