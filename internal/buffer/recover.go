@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"weir/internal/buffer/segment"
+	"weir/internal/ledger"
 )
 
 // errNoSpace is what a full disk says, for our own reasons to behave like one.
@@ -35,6 +36,9 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 	end, err := b.recoverTail()
 	if err != nil {
 		return err
+	}
+	if n := len(b.segments); n > 0 {
+		b.segments[n-1].end = end
 	}
 	for i := range b.segments {
 		if err := b.findStart(i, k); err != nil {
@@ -88,8 +92,11 @@ func behindParts(end segment.Pos, parts []segment.Part) segment.Pos {
 func (b *Buffer) removeDropped() error {
 	var keep []*segmentFile
 	for i, s := range b.segments {
+		// A drop for want of room takes whole segments; damage may begin in the middle of one.
 		end := b.segmentEnd(i)
-		if slices.ContainsFunc(b.drops, func(d *drop) bool { return d.Start.Seq <= s.first && end <= d.End.Seq }) {
+		if slices.ContainsFunc(b.drops, func(d *drop) bool {
+			return d.Start.Seq <= s.first && s.first < d.End.Seq && (d.Reason != ledger.Damaged || end <= d.End.Seq)
+		}) {
 			if err := b.o.FS.Remove(s.name); err != nil {
 				return fmt.Errorf("remove a segment that was given up: %w", err)
 			}

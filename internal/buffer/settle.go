@@ -127,6 +127,9 @@ func (b *Buffer) endOf(i int) segment.Pos {
 	if i+1 < len(b.segments) {
 		end = b.segments[i+1].start
 	}
+	if e := b.segments[i].end; e.Seq > 0 && e.Seq < end.Seq {
+		end = e
+	}
 	for _, d := range b.drops {
 		if d.Start.Seq > b.segments[i].first && d.Start.Seq < end.Seq {
 			return d.Start
