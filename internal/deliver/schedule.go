@@ -28,8 +28,6 @@ func (d *Deliverer) enqueue(key []byte, p piece) {
 			l.parked = true
 		}
 	}
-	d.kept -= l.kept
-	l.kept = 0
 	before := l.waiting()
 	l.push(p)
 	d.count(l, l.waiting()-before, int(p.Len))
@@ -42,6 +40,10 @@ func (d *Deliverer) enqueue(key []byte, p piece) {
 // count notes that n pieces of some bytes have come to a lane, or gone. Callers hold d.mu.
 func (d *Deliverer) count(l *lane, n, bytes int) {
 	d.pieces += n
+	if n > 0 {
+		d.kept -= l.kept
+		l.kept = 0
+	}
 	if l.givenUp {
 		d.left += n
 	}

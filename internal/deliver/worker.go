@@ -275,7 +275,7 @@ func (d *Deliverer) finish(f *flight, res output.Result) {
 		d.leftLot(f, f.events)
 		return
 	}
-	if d.ctx.Err() != nil { // it was cut off: that is no answer
+	if d.ctx.Err() != nil && res.Err.Kind != output.Drop { // it was cut off: that is no answer
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.back(f)
