@@ -53,7 +53,9 @@ func numbers(b []byte) []uint32 {
 // fake is an output whose lane is the tag, or with byNumber the number modulo that. It
 // keeps what was accepted.
 type fake struct {
-	limit    int // entries in a request
+	limit    int   // entries in a request
+	lotLimit int64 // of the parking lot; default 16 MiB
+	spanned  bool  // entries may not stand beside others: each fills a request
 	byNumber uint32
 	// answer decides about a request; nil accepts all.
 	answer func(lane string, ns []uint32) output.Result
@@ -103,7 +105,7 @@ func (r *fakeRequest) Fill() float64     { return float64(r.n) / float64(r.f.lim
 
 func (r *fakeRequest) Add(b []byte, limit int) (entries, size int, full bool) {
 	for size < len(b) && entries < limit {
-		if r.n == r.f.limit {
+		if r.n == r.f.limit || r.f.spanned && r.n == 1 {
 			return entries, size, true
 		}
 		_, n, err := event.Next(b[size:])
@@ -115,7 +117,7 @@ func (r *fakeRequest) Add(b []byte, limit int) (entries, size int, full bool) {
 		entries++
 		r.n++
 	}
-	return entries, size, r.n == r.f.limit
+	return entries, size, r.n == r.f.limit || r.f.spanned
 }
 
 func (r *fakeRequest) Send(ctx context.Context) output.Result {
@@ -183,6 +185,8 @@ type rig struct {
 	d    *Deliverer
 	log  bytes.Buffer
 	logm sync.Mutex
+
+	lotLimit int64
 }
 
 type lockedWriter struct {
@@ -198,10 +202,16 @@ func (l lockedWriter) Write(p []byte) (int, error) {
 
 func newRig(t *testing.T, out *fake, change func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, out: out}
+	return newRigOn(t, vfs.NewMem(0), 0, out, change)
+}
+
+// newRigOn makes a rig on a file system, with so many bytes of frames kept in memory.
+func newRigOn(t *testing.T, fs vfs.FS, recent int64, out *fake, change func(*Options)) *rig {
+	t.Helper()
+	r := &rig{t: t, out: out, lotLimit: 16 << 20}
 	log := slog.New(slog.NewTextHandler(lockedWriter{&r.logm, &r.log}, nil))
 	var err error
-	if r.buf, err = buffer.Open(buffer.Options{FS: vfs.NewMem(0), Dir: "b", Book: &r.book, Log: log, Limit: 64 << 20, Durability: buffer.OS}); err != nil {
+	if r.buf, err = buffer.Open(buffer.Options{FS: fs, Dir: "b", Book: &r.book, Log: log, Limit: 64 << 20, Durability: buffer.OS, Recent: recent}); err != nil {
 		t.Fatal(err)
 	}
 	o := Options{ID: "out", Buffer: r.buf, Output: out, Log: log, Workers: 4, Retry: DefaultRetry, Linger: Linger{Interval: time.Second}}
@@ -209,8 +219,11 @@ func newRig(t *testing.T, out *fake, change func(*Options)) *rig {
 	if change != nil {
 		change(&o)
 	}
+	if out.lotLimit > 0 {
+		r.lotLimit = out.lotLimit
+	}
 	if o.Retry.ParkAfter > 0 && o.Retry.ParkAfter < 4*time.Minute {
-		if r.lot, err = buffer.Open(buffer.Options{FS: vfs.NewMem(0), Dir: "l", Book: &r.lotb, Log: log, Limit: 16 << 20, Durability: buffer.OS, Parked: true}); err != nil {
+		if r.lot, err = buffer.Open(buffer.Options{FS: fs, Dir: "l", Book: &r.lotb, Log: log, Limit: r.lotLimit, Durability: buffer.OS, Parked: true}); err != nil {
 			t.Fatal(err)
 		}
 		o.Parking = r.lot

@@ -338,4 +338,3 @@ func TestAnyCourseOfEvents(t *testing.T) {
 		}
 	})
 }
-

@@ -60,7 +60,8 @@ func (t *Throttle) OK(now time.Time) {
 	if t.rate == 0 || now.Sub(t.cut) < time.Second {
 		return
 	}
-	t.rate += max(0.02*t.rate, 0.2)
+	// Five per cent a second, whatever the number of requests in that second.
+	t.rate += max(0.05*t.rate, 0.5) / t.rate
 	if t.rate > 10_000 || now.Sub(t.cut) > 10*time.Minute {
 		t.rate = 0
 	}
