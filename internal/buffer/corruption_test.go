@@ -38,13 +38,13 @@ func newCorpus(tb testing.TB) *corpus {
 			}
 		}
 		// Both in one frame: the committer is only told afterwards.
+		b.mu.Lock()
 		for range 2 {
 			t := batchOf("app", c.batches, 3, 60)
-			b.mu.Lock()
 			b.commit(&t)
-			b.mu.Unlock()
 			c.batches++
 		}
+		b.mu.Unlock()
 		if err := b.Flush(ctx); err != nil {
 			tb.Fatal(err)
 		}

@@ -73,6 +73,17 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 	return nil
 }
 
+// endedBefore counts the events of parts of batches before seq: so many lie between the
+// mark and seq at least.
+func endedBefore(seq uint64, parts []segment.Part) (events uint64) {
+	for _, x := range parts {
+		if x.Seq < seq {
+			events += uint64(x.Count)
+		}
+	}
+	return events
+}
+
 // behindParts moves end behind batches that were settled and are not in the files: without
 // fdatasync a power cut can lose what was delivered already. Their Seqs must not be given
 // again, or new batches would count as settled.
@@ -227,7 +238,7 @@ func (b *Buffer) findStart(i int, k *kept) error {
 	s.start = segment.Pos{Seq: s.first}
 	known := []segment.Pos{}
 	if k.found {
-		known = append(known, k.state.Mark)
+		known = append(known, k.state.Mark, segment.Pos{Seq: s.first, Events: k.state.Mark.Events + endedBefore(s.first, k.state.Parts)})
 	} else if _, h, ok, err := segment.FindHeader(s.file, 0, s.size, b.id, s.first); err != nil {
 		return fmt.Errorf("read %s: %w", s.name, err)
 	} else if ok && i == 0 {
