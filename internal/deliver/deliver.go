@@ -35,6 +35,12 @@ type Options struct {
 	// gives up the order of ties between requests.
 	PerLane int
 
+	// ReadAhead is how many bytes of entries may wait in lanes that are due before the
+	// reader pauses. What it has read a full buffer can no longer drop as its oldest, so it
+	// should be a small part of the buffer's limit. Default, and at most, 12 MiB: enough to
+	// keep every worker busy out of the buffer's recent frames.
+	ReadAhead int
+
 	Throttle  *Throttle      // shared by the outputs of one scope; may be nil
 	Parking   *buffer.Buffer // where lanes that fail for long wait; nil: they are never parked
 	Secondary output.Output  // takes what is given up; may be nil
@@ -53,8 +59,7 @@ type Linger struct {
 // maxPieces bounds what waits in lanes: 56 bytes each. At the bound the reader pauses.
 const maxPieces = 256 << 10
 
-// readAhead is how many bytes of entries may wait in lanes that are due before the reader
-// pauses: enough to keep every worker busy out of the buffer's recent frames.
+// readAhead is the default of Options.ReadAhead.
 const readAhead = 12 << 20
 
 // Deliverer runs one output. Create it with New, then Start, then Stop.
@@ -120,6 +125,9 @@ type lastError struct {
 func New(o Options) *Deliverer {
 	o.Workers = max(o.Workers, 1)
 	o.PerLane = max(o.PerLane, 1)
+	if o.ReadAhead <= 0 || o.ReadAhead > readAhead {
+		o.ReadAhead = readAhead
+	}
 	if o.Linger.Bytes <= 0 {
 		o.Linger.Bytes = maxFull
 	}

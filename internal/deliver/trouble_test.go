@@ -517,7 +517,7 @@ func TestBadLaneDoesNotFillMemoryForAll(t *testing.T) {
 		}
 		r := newRig(t, out, func(o *Options) { o.Retry.ParkAfter = time.Minute })
 		one := batch("bad", 0, 1)
-		for range maxPieces + 60_000 { // each a batch of its own
+		for range 2 * maxPieces { // each a batch of its own
 			r.append(one)
 		}
 		r.append(batch("good", 0, 1))
