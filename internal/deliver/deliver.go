@@ -49,8 +49,8 @@ type Options struct {
 // Linger says how long events wait for company.
 type Linger struct {
 	Interval time.Duration // flush_interval
-	Bytes    int           // a lane holding this much raw data is due at once; default: what fills a request, at most 8 MiB
-	Events   int           // likewise; default 10 000
+	Bytes    int           // a lane holding this much raw data is due at once; default: what fills a request, at most 8 MiB unless the output is Sized
+	Events   int           // likewise; default 10 000, or none for an output that is Sized
 	// Hold, if set, gives the time until which a batch with this newest event time waits:
 	// flush_mode lazy waits for the end of the timekey window. It replaces Interval.
 	Hold func(newest event.Time) time.Time
@@ -83,8 +83,10 @@ type Deliverer struct {
 	building int // lanes that a worker is filling a request from
 	flights  int // requests built or being sent
 	inFlight int // requests being sent
-	full     int // raw bytes that fill a request, learned
-	kept     int // pieces for which lanes that wait for nothing keep memory
+	full     int // raw bytes that fill a request, learned unless sized
+	sized    bool
+	tags     bool // requests are told the tags of their events
+	kept     int  // pieces for which lanes that wait for nothing keep memory
 	relieved time.Time
 	gate     gate
 	parking  *parkingLot // this delivery's, if it has one
@@ -128,13 +130,23 @@ func New(o Options) *Deliverer {
 	if o.ReadAhead <= 0 || o.ReadAhead > readAhead {
 		o.ReadAhead = readAhead
 	}
+	d := &Deliverer{lanes: map[string]*lane{}, sweepAt: 1024}
+	most, events, first := maxFull, 10_000, firstFull
+	if s, ok := o.Output.(output.Sized); ok {
+		d.sized = true
+		most, events = max(s.RequestBytes(), 1), 1<<30
+		first = most
+	}
+	if t, ok := o.Output.(output.Tagged); ok {
+		d.tags = t.UsesTags()
+	}
 	if o.Linger.Bytes <= 0 {
-		o.Linger.Bytes = maxFull
+		o.Linger.Bytes = most
 	}
 	if o.Linger.Events <= 0 {
-		o.Linger.Events = 10_000
+		o.Linger.Events = events
 	}
-	d := &Deliverer{o: o, lanes: map[string]*lane{}, sweepAt: 1024, full: min(o.Linger.Bytes, firstFull)}
+	d.o, d.full = o, min(o.Linger.Bytes, first)
 	d.work.L, d.turns.L, d.room.L = &d.mu, &d.mu, &d.mu
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.reading, d.stopReading = context.WithCancel(d.ctx)

@@ -13,7 +13,7 @@ import (
 type piece struct {
 	buffer.Ref
 	due int64  // when it has waited long enough for company, in Unix milliseconds
-	tag string // of its batch; only kept for a <secondary>
+	tag string // of its batch; only kept for a <secondary> and for requests that need it
 }
 
 // lane is the waiting line of one destination. It is data, not a goroutine: ten thousand

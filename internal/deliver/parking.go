@@ -38,7 +38,7 @@ func newParkingLot(main *Deliverer) *parkingLot {
 	o.Retry.Wait = max(o.Retry.Wait, 5*time.Second)
 	o.Retry.Max = max(o.Retry.Max, time.Minute)
 	p.slow = New(o)
-	p.slow.lot = p
+	p.slow.lot, p.slow.tags = p, main.tags
 	return p
 }
 

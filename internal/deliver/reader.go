@@ -22,7 +22,7 @@ type reader struct {
 	off   int    // where the part being split begins within the item's entries, in bytes
 	first uint32 // likewise, in entries
 	due   int64  // of the item's pieces, Unix milliseconds
-	tag   string // likewise, for a <secondary>
+	tag   string // likewise, for a <secondary> and for requests that need it
 	keys  []byte
 	cuts  []cut
 	lost  []buffer.Part
@@ -68,7 +68,7 @@ func (r *reader) next() bool {
 		if hold := d.o.Linger.Hold; hold != nil {
 			r.due = hold(r.item.Batch.Last).UnixMilli()
 		}
-		if d.o.Secondary != nil {
+		if d.o.Secondary != nil || d.tags {
 			r.tag = r.item.Batch.Tag
 			if d.lot != nil {
 				_, r.tag = parkedTag(r.tag)
@@ -111,6 +111,7 @@ func (r *reader) handOver() bool {
 	}
 	for !d.stopped && (d.pieces-d.left >= maxPieces || d.dueBytes >= d.o.ReadAhead) {
 		d.relieve()
+		d.hasten()
 		d.room.Wait()
 	}
 	return !d.stopped

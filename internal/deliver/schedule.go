@@ -147,10 +147,29 @@ func (d *Deliverer) isFull(l *lane) bool {
 
 // learn adapts what is taken to fill a request to what really does.
 func (d *Deliverer) learn(raw int, fill float64) {
-	if fill < 0.1 || raw <= 0 {
+	if d.sized || fill < 0.1 || raw <= 0 {
 		return // too little to tell, or it was closed for another reason than its size
 	}
 	d.full = (3*d.full + min(max(int(float64(raw)/fill), minFull), maxFull)) / 4
+}
+
+// hasten makes the lane due that holds the most, when so much waits for company that the
+// reader cannot go on, and nothing else would make room: with flush_mode lazy that could
+// take until the end of the window. Callers hold d.mu.
+func (d *Deliverer) hasten() {
+	if d.pieces-d.left < maxPieces || d.dueBytes > 0 || d.building > 0 || d.flights > 0 {
+		return
+	}
+	var most *lane
+	for _, l := range d.lanes {
+		if l.attempts == 0 && !l.givenUp && !l.parked && l.waiting() > 0 && (most == nil || l.waiting() > most.waiting()) {
+			most = l
+		}
+	}
+	if most != nil {
+		most.flushTo = most.pieces[len(most.pieces)-1].Seq
+		d.schedule(most)
+	}
 }
 
 // dueAt is when the lane's oldest piece has waited long enough.

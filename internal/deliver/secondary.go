@@ -76,6 +76,9 @@ func (s *second) add(lane []byte, r output.Run) {
 	const all = int(^uint(0) >> 1)
 	for entries := s.entries[r.Off : r.Off+r.Len]; len(entries) > 0; {
 		s.req.Reset(string(lane))
+		if t, ok := s.req.(output.TagTaker); ok {
+			t.SetTag(s.piece.tag)
+		}
 		n, size, _ := s.req.Add(entries, all)
 		if n == 0 {
 			s.err = errNoLane

@@ -149,6 +149,9 @@ func (d *Deliverer) fill(f *flight, limit int) (rest []piece, err error) {
 			i--
 			continue
 		}
+		if d.tags {
+			f.req.(output.TagTaker).SetTag(p.tag)
+		}
 		n, size, full := f.req.Add(v.Bytes, left)
 		v.Release()
 		f.events += n

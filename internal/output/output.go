@@ -27,6 +27,27 @@ type Output interface {
 	Close() error
 }
 
+// Sized is implemented by an Output whose requests are as large as the configuration says,
+// not as a service does: objects.
+type Sized interface {
+	// RequestBytes is how many bytes of entries one request should hold: a lane with that
+	// many is due at once. Otherwise delivery learns what fills a request, 8 MiB at most.
+	RequestBytes() int
+}
+
+// Tagged is implemented by an Output whose requests may mix tags that its lanes do not
+// tell apart, although what they write depends on them. Its requests are TagTakers.
+type Tagged interface {
+	// UsesTags says whether that is so.
+	UsesTags() bool
+}
+
+// TagTaker is implemented by the requests of a Tagged output.
+type TagTaker interface {
+	// SetTag gives the tag of the entries of the Adds that follow.
+	SetTag(tag string)
+}
+
 // Splitter decides the lane of each event.
 type Splitter interface {
 	// Split cuts a batch into runs of neighbouring entries that go to one lane and calls
