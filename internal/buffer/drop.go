@@ -96,6 +96,11 @@ func (b *Buffer) passDamage(end segment.Pos, at damagedBytes) *Gap {
 	b.bookDrop(d)
 	b.drops = append([]*drop{d}, b.drops...)
 	gap := b.passDrop(d)
+	if d.Events == 0 {
+		// All of it had ended, and its segment was removed.
+		b.journalMu.Unlock()
+		return nil
+	}
 	b.mu.Unlock()
 	b.record(b.journal.rec.Drop(&d.Drop))
 	b.journalMu.Unlock()

@@ -66,6 +66,12 @@ func newModel(t *rapid.T) *model {
 func (m *model) open() {
 	fmt.Fprintln(&m.logged, "open")
 	m.o.FS, m.o.Book = m.fs, &ledger.Book{}
+	if n, err := m.fs.List("q"); err == nil {
+		for _, x := range n {
+			fmt.Fprint(&m.logged, x, " ", len(m.fs.Contents("q/"+x)), ", ")
+		}
+		fmt.Fprintln(&m.logged)
+	}
 	b, err := Open(m.o)
 	if err == nil {
 		fmt.Fprintln(&m.logged, "opened: mark, stored, sheet, ahead, restored, drops:", b.mark, b.stored, b.own, b.ahead, b.restored, len(b.drops))
@@ -79,7 +85,7 @@ func (m *model) open() {
 		m.t.Fatalf("acknowledged up to %d, stored after opening: %d", m.acked, st.Stored)
 	}
 	if int(st.Stored) > len(m.batches) {
-		m.t.Fatalf("stored %d batches of %d", st.Stored, len(m.batches))
+		m.t.Fatalf("stored %d batches of %d\n%s", st.Stored, len(m.batches), m.logged.String())
 	}
 	for i := int(st.Stored); i < len(m.batches); i++ {
 		m.batches[i] = nil // never stored, never acknowledged
@@ -161,6 +167,7 @@ func (m *model) append(t *rapid.T) {
 }
 
 func (m *model) flush(t *rapid.T) {
+	fmt.Fprintln(&m.logged, "flush of", len(m.batches))
 	ctx, cancel := brief()
 	defer cancel()
 	last := len(m.batches)

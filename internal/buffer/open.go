@@ -215,6 +215,8 @@ func loadKept(fs vfs.FS, dir string, f *files) (k kept, err error) {
 				s = segment.State{} // it may speak of a time that was forgotten since
 			}
 			k.state = merge(check.State, &s)
+		} else if haveCheck && check.Gen == s.Gen {
+			k.state.Advance(check.Mark) // the reader passed what had ended before
 		}
 	}
 	if !k.found && haveCheck {

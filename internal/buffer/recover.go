@@ -39,6 +39,9 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 	}
 	if n := len(b.segments); n > 0 {
 		b.segments[n-1].end = end
+		if err := b.rewrite(b.segments[n-1], k.state.Stored.Seq); err != nil {
+			b.o.Log.Error("buffer cannot make the end of its last segment durable", "segment", b.segments[n-1].name, "error", err)
+		}
 	}
 	for i := range b.segments {
 		if err := b.findStart(i, k); err != nil {
@@ -167,6 +170,40 @@ func (b *Buffer) recoverTail() (end segment.Pos, err error) {
 		b.segments = b.segments[:len(b.segments)-1]
 	}
 	return segment.Pos{}, nil
+}
+
+// rewrite writes the frames from Seq from on once more and syncs them. They can be read,
+// but perhaps only from the page cache: if a sync failed before the restart, the kernel
+// took them for written, and would not write them with the next sync either.
+func (b *Buffer) rewrite(s *segmentFile, from uint64) error {
+	if b.volatile || b.o.Durability == OS {
+		return nil
+	}
+	off := int64(0)
+	for off < s.size {
+		h, err := segment.ReadHeader(s.file, off, s.size, b.id)
+		if err != nil || h.End().Seq > from {
+			break
+		}
+		off += h.Size()
+	}
+	buf := make([]byte, max(0, min(s.size-off, 1<<20)))
+	for off < s.size {
+		p := buf[:min(int64(len(buf)), s.size-off)]
+		if n, err := s.file.ReadAt(p, off); n < len(p) {
+			return err
+		}
+		if _, err := s.file.WriteAt(p, off); err != nil {
+			return err
+		}
+		off += int64(len(p))
+	}
+	// Without anything to write this still makes the length durable, so that what was cut off
+	// stays away.
+	if err := s.file.Datasync(); err != nil {
+		return err
+	}
+	return b.o.FS.SyncDir(b.o.Dir)
 }
 
 // scan walks s, skipping what is no frame, and returns where its last good frame ends.

@@ -390,14 +390,25 @@ func (s *State) applySettle(body []byte) bool {
 	}
 	s.Sheet = sheet
 	s.Above += ended
-	if mark.Seq > s.Mark.Seq {
-		s.Above -= mark.Events - s.Mark.Events
-		s.Mark = mark
-	}
+	s.advance(mark)
 	if len(s.Parts) > 4096+2*s.kept {
 		s.trim() // bounds memory while a long journal is replayed
 	}
 	return true
+}
+
+// Advance moves the mark to where it is known to have been, and leaves out what lies before
+// it.
+func (s *State) Advance(mark Pos) {
+	s.advance(mark)
+	s.trim()
+}
+
+func (s *State) advance(mark Pos) {
+	if mark.Seq > s.Mark.Seq {
+		s.Above -= mark.Events - s.Mark.Events
+		s.Mark = mark
+	}
 }
 
 // trim leaves out what lies before the mark.
