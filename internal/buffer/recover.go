@@ -167,6 +167,7 @@ func (b *Buffer) recoverTail() (end segment.Pos, err error) {
 		if err := b.o.FS.Remove(s.name); err != nil {
 			return end, err
 		}
+		b.used -= s.length
 		b.segments = b.segments[:len(b.segments)-1]
 	}
 	return segment.Pos{}, nil
