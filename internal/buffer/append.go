@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,8 +31,12 @@ func (b *Buffer) Reserve(ctx context.Context, t event.Batch) error {
 		return nil
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.reserve(ctx, &t)
+	err := b.reserve(ctx, &t)
+	b.mu.Unlock()
+	if errors.Is(err, ErrDropped) {
+		b.recordDoor()
+	}
+	return err
 }
 
 // Commit appends t, for which Reserve succeeded: one copy into memory. It books t as
@@ -62,6 +67,9 @@ func (b *Buffer) Append(ctx context.Context, t event.Batch) (Seq, error) {
 	if t.Count > 0 {
 		if err := b.reserve(ctx, &t); err != nil {
 			b.mu.Unlock()
+			if errors.Is(err, ErrDropped) {
+				b.recordDoor()
+			}
 			return 0, err
 		}
 	}

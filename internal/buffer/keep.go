@@ -37,6 +37,7 @@ type journal struct {
 	head  int64         // length of the snapshot
 	bad   error         // why the file does not have everything; it is then begun anew
 	door  ledger.Sheet  // as last recorded
+	last  int64         // where the last record begins if it is of the door and no checkpoint counts on it; else 0
 	write uint64        // number of the last checkpoint
 	check vfs.File      // the checkpoint; nil: to be made
 	slot  [2]segmentPad // written alternately
@@ -57,6 +58,30 @@ func (b *Buffer) record(rec []byte) {
 		return
 	}
 	j.size += int64(len(rec))
+	j.last = 0
+}
+
+// recordDoor writes down what was given up at the door before the sender is told that it
+// was taken: a killed process must not forget a loss. A run of such losses is one record
+// that is written over and over, since it holds totals.
+func (b *Buffer) recordDoor() {
+	j := &b.journal
+	b.journalMu.Lock()
+	defer b.journalMu.Unlock()
+	b.mu.Lock()
+	door := minus(b.o.Book.Sheet(), b.own)
+	b.mu.Unlock()
+	if door == j.door || b.volatile || j.bad != nil || j.file == nil {
+		return
+	}
+	if j.last > 0 {
+		j.size = j.last
+	}
+	at := j.size
+	b.record(j.rec.Door(&door))
+	if j.bad == nil {
+		j.door, j.last = door, at
+	}
 }
 
 // state is what a checkpoint remembers. journalMu and mu are held.
@@ -191,7 +216,7 @@ func (b *Buffer) syncJournal() (segment.State, int64, error) {
 	} else if state.Door != j.door {
 		b.record(j.rec.Door(&state.Door))
 	}
-	j.door = state.Door
+	j.door, j.last = state.Door, 0
 	covered, file := j.size, j.file
 	if j.bad != nil {
 		covered = math.MaxInt64
@@ -228,7 +253,7 @@ func (b *Buffer) beginJournal(s *segment.State) error {
 		}
 	}
 	j.file, j.name, j.gen, j.bad = f, name, s.Gen, nil
-	j.size, j.head = int64(len(rec)), int64(len(rec))
+	j.size, j.head, j.last = int64(len(rec)), int64(len(rec)), 0
 	return nil
 }
 

@@ -1,0 +1,54 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"weir/internal/ledger"
+	"weir/internal/vfs/vfstest"
+)
+
+// TestKillRemembersWhatWasDropped: a batch that a full buffer dropped counts as taken for
+// its sender, so a killed process must not forget it. Between the drops parts are settled,
+// so that the journal is written by both.
+func TestKillRemembersWhatWasDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		o.Limit, o.Overflow = 64<<10, DropNewest
+		b := mustOpen(t, o)
+		if _, err := fill(t, b); !errors.Is(err, ErrDropped) {
+			t.Fatal(err)
+		}
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		size := b.journal.size
+		for range 1000 {
+			if _, err := b.Append(context.Background(), batchOf("t", 0, 2, 4000)); !errors.Is(err, ErrDropped) {
+				t.Fatal(err)
+			}
+		}
+		if grown := b.journal.size - size; grown > 1000 {
+			t.Errorf("the journal has grown by %d bytes for one run of losses", grown)
+		}
+		settleNext(t, b)
+		if err := b.Reserve(context.Background(), batchOf("t", 0, 2, 20_000)); !errors.Is(err, ErrDropped) {
+			t.Fatal(err)
+		}
+		want := o.Book.Sheet()
+		killed := fs.Kill()
+		synctest.Wait()
+		_ = b.Close(context.Background()) // its files are gone: only its goroutine matters
+
+		o.FS, o.Book = killed, &ledger.Book{}
+		b = mustOpen(t, o)
+		if got := o.Book.Sheet(); got != want {
+			t.Errorf("after a kill the book says\n%+v\nbefore it said\n%+v", got, want)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+	})
+}
