@@ -35,8 +35,8 @@ type Options struct {
 	// gives up the order of ties between requests.
 	PerLane int
 
-	// ReadAhead is how many bytes of entries may wait in lanes that are due before the
-	// reader pauses. What it has read a full buffer can no longer drop as its oldest, so it
+	// ReadAhead is how many bytes of entries may wait in lanes that are due, or during an
+	// outage in all of them, before the reader pauses. What it has read a full buffer can no longer drop as its oldest, so it
 	// should be a small part of the buffer's limit. Default, and at most, 12 MiB: enough to
 	// keep every worker busy out of the buffer's recent frames.
 	ReadAhead int
@@ -79,7 +79,8 @@ type Deliverer struct {
 	timer    *time.Timer
 	timerAt  int64
 	pieces   int // waiting in all lanes
-	dueBytes int // waiting in lanes of the ready queue
+	bytes    int // of entries waiting in all lanes
+	dueBytes int // likewise in lanes of the ready queue
 	building int // lanes that a worker is filling a request from
 	flights  int // requests built or being sent
 	inFlight int // requests being sent

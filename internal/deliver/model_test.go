@@ -24,7 +24,7 @@ import (
 func (d *Deliverer) consistent() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var pieces, due, flights, sending, building, left, kept, queued int
+	var pieces, held, due, flights, sending, building, left, kept, queued int
 	for _, l := range d.lanes {
 		events, bytes := 0, 0
 		for i := l.head; i < len(l.pieces); i++ {
@@ -39,6 +39,7 @@ func (d *Deliverer) consistent() error {
 			return fmt.Errorf("lane %q counts %d events, %d bytes and has %d, %d", l.key, l.events, l.bytes, events, bytes)
 		}
 		pieces += l.waiting()
+		held += l.bytes
 		flights += len(l.flights)
 		sending += l.sending
 		kept += l.kept
@@ -60,10 +61,10 @@ func (d *Deliverer) consistent() error {
 			return fmt.Errorf("lane %q is stuck with %d events", l.key, l.events)
 		}
 	}
-	got := []int{d.pieces, d.dueBytes, d.flights, d.inFlight, d.building, d.left, d.kept, len(d.ready) - d.readyAt}
-	want := []int{pieces, due, flights, sending, building, left, kept, queued}
+	got := []int{d.pieces, d.bytes, d.dueBytes, d.flights, d.inFlight, d.building, d.left, d.kept, len(d.ready) - d.readyAt}
+	want := []int{pieces, held, due, flights, sending, building, left, kept, queued}
 	if !slices.Equal(got, want) {
-		return fmt.Errorf("counters %v, want %v (pieces, due bytes, flights, in flight, building, given up, kept, queued)", got, want)
+		return fmt.Errorf("counters %v, want %v (pieces, bytes, due bytes, flights, in flight, building, given up, kept, queued)", got, want)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (r *reader) handOver() bool {
 		c := &r.cuts[i]
 		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{c.ref, c.due, c.tag})
 	}
-	for !d.stopped && (d.pieces-d.left >= maxPieces || d.dueBytes >= d.o.ReadAhead) {
+	for !d.stopped && (d.pieces-d.left >= maxPieces || d.dueBytes >= d.o.ReadAhead || d.pausedByOutage()) {
 		d.relieve()
 		d.hasten()
 		d.room.Wait()
@@ -117,9 +117,22 @@ func (r *reader) handOver() bool {
 	return !d.stopped
 }
 
+// pausedByOutage tells that nothing more is to be read while the whole output stands still:
+// what stays unread a full buffer can give up as its oldest, and nobody is held up by it.
+// Callers hold d.mu.
+func (d *Deliverer) pausedByOutage() bool {
+	return d.gate.shut && !d.draining && d.lot == nil && d.bytes >= d.o.ReadAhead
+}
+
 func (d *Deliverer) reportGap(g *buffer.Gap) {
-	d.o.Log.Warn("events are missing from the buffer", "output", d.o.ID, "events", g.Events, "reason", g.Reason.String(),
-		"batches", uint64(g.Last-g.First)+1)
+	// The buffer itself has told how much it lost: here a line now and then is enough.
+	d.stat.mu.Lock()
+	quiet := d.stat.often("gap " + g.Reason.String())
+	d.stat.mu.Unlock()
+	if !quiet {
+		d.o.Log.Warn("events are missing from the buffer", "output", d.o.ID, "events", g.Events, "reason", g.Reason.String(),
+			"batches", uint64(g.Last-g.First)+1)
+	}
 	if d.lot != nil {
 		d.lot.gap(g)
 	}

@@ -40,6 +40,7 @@ func (d *Deliverer) enqueue(key []byte, p piece) {
 // count notes that n pieces of some bytes have come to a lane, or gone. Callers hold d.mu.
 func (d *Deliverer) count(l *lane, n, bytes int) {
 	d.pieces += n
+	d.bytes += bytes
 	if n > 0 {
 		d.kept -= l.kept
 		l.kept = 0

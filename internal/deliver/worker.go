@@ -101,9 +101,9 @@ func (d *Deliverer) takeLane(f *flight) (l *lane, limit int, parked bool) {
 	}
 	l.building = true
 	d.building++
-	before := l.waiting()
+	before, held := l.waiting(), l.bytes
 	f.pieces = l.take(f.pieces[:0], d.full+d.full/2, count)
-	d.count(l, l.waiting()-before, 0)
+	d.count(l, l.waiting()-before, l.bytes-held)
 	d.trim(l)
 	d.room.Signal()
 	f.lane, f.events, f.raw, f.cutShort = l, 0, 0, false
