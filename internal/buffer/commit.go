@@ -21,6 +21,7 @@ type segmentFile struct {
 	size     int64       // bytes of whole frames
 	length   int64       // of the file, as counted in Buffer.used
 	start    segment.Pos // numbering before it
+	guess    bool        // its first frame is damaged, so start.Events is only a lower bound
 	end      segment.Pos // numbering behind it, set when it was the last at Open; else it ends where the next begins
 	accepted int64       // when its first frame was accepted
 	refs     int         // reads under way

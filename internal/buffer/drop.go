@@ -294,7 +294,7 @@ func (b *Buffer) droppable() int {
 		return -1
 	}
 	for i, s := range b.segments {
-		if s.start.Seq >= b.reader.pos.Seq && s != b.reader.seg && s.size > 0 && s.refs == 0 && !b.booked(i) {
+		if s.start.Seq >= b.reader.pos.Seq && s != b.reader.seg && s.size > 0 && s.refs == 0 && !s.guess && !b.booked(i) {
 			return i
 		}
 	}

@@ -219,7 +219,7 @@ func (b *Buffer) readCold() (*frame, *Gap) {
 	if s == nil {
 		return nil, b.passDamage(b.stored, damagedBytes{})
 	}
-	if r.pos.Seq < s.start.Seq && r.off == 0 {
+	if r.pos.Seq < s.start.Seq && r.off == 0 && !s.guess {
 		return nil, b.passDamage(s.start, damagedBytes{})
 	}
 	off, size := r.off, s.size

@@ -273,7 +273,7 @@ func (b *Buffer) findStart(i int, k *kept) error {
 	}
 	// What is missing is counted by the reader, from one good frame to the next, and belongs
 	// to this segment: it begins where the last thing known before it ends.
-	s.start = segment.Pos{Seq: s.first}
+	s.start, s.guess = segment.Pos{Seq: s.first}, true
 	known := []segment.Pos{}
 	if k.found {
 		known = append(known, k.state.Mark, segment.Pos{Seq: s.first, Events: k.state.Mark.Events + endedBefore(s.first, k.state.Parts)})
