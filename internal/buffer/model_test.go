@@ -96,7 +96,7 @@ func (m *model) open() {
 	m.held = nil
 	for i, mb := range m.batches[:m.read] {
 		for j, f := range mb.fate {
-			if f == nil && !mb.gone && !(m.power && (mb.lost || mb.ever[j])) {
+			if f == nil && !mb.gone && !(m.power && (m.o.Durability == Interval || mb.lost || mb.ever[j])) {
 				m.t.Fatalf("the mark is at %d, but batch %d has not ended\n%s", st.Mark, i+1, m.logged.String())
 			}
 		}
@@ -236,7 +236,7 @@ func (m *model) skipEnded(to int) {
 	for m.read < to {
 		mb := m.batches[m.read]
 		for i, f := range mb.fate {
-			if f == nil && !mb.gone && !(m.power && (mb.lost || mb.ever[i])) {
+			if f == nil && !mb.gone && !(m.power && (m.o.Durability == Interval || mb.lost || mb.ever[i])) {
 				m.t.Fatalf("batch %d was skipped, but has not ended", m.read+1)
 			}
 		}
