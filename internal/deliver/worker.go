@@ -59,6 +59,9 @@ func (d *Deliverer) build(f *flight) bool {
 	d.putBack(l, rest)
 	l.building = false
 	d.building--
+	if err == nil && f.events == 0 && len(rest) > 0 {
+		err = errNothingTaken
+	}
 	if err != nil {
 		d.readFailed(l, err)
 	}
@@ -184,6 +187,9 @@ func (p *piece) cut(n, size int) (tail piece) {
 	p.Len, p.Count = uint32(size), uint32(n)
 	return tail
 }
+
+// errNothingTaken means a fault in an output: an empty request takes at least one entry.
+var errNothingTaken = errors.New("BUG: the output takes nothing into an empty request")
 
 // readPause is how long a lane waits whose events cannot be read for want of descriptors
 // or memory, or of permission.
