@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	fc "weir/test/forwardclient"
 )
@@ -41,6 +45,40 @@ func (b *bench) send(ctx context.Context, r *running, j job) (sent, tally, error
 		err = fmt.Errorf("sent %d, acknowledged %d, received %d", report.Events, report.Acked, t.Events)
 	}
 	return report, t, err
+}
+
+// floor is what this machine gives a program just now that writes and syncs 64 KiB a hundred
+// times a second, and one that sleeps for a millisecond: whoever shares disk and cores with
+// the measurement adds to what is measured.
+func floor(dir string) (string, error) {
+	f, err := os.CreateTemp(dir, "floor")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	block := make([]byte, 64<<10)
+	var syncs, naps []time.Duration
+	for range 300 {
+		at := time.Now()
+		if _, err := f.Write(block); err != nil {
+			return "", err
+		}
+		if err := unix.Fdatasync(int(f.Fd())); err != nil {
+			return "", err
+		}
+		syncs = append(syncs, time.Since(at))
+		at = time.Now()
+		time.Sleep(time.Millisecond)
+		naps = append(naps, time.Since(at)-time.Millisecond)
+		time.Sleep(9 * time.Millisecond)
+	}
+	slices.Sort(syncs)
+	slices.Sort(naps)
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
+	n := len(syncs)
+	return fmt.Sprintf("this machine alone: write and fdatasync of 64 KiB p50 %.1f ms, p99 %.1f ms; waking up late p99 %.1f ms",
+		ms(syncs[n/2]), ms(syncs[n*99/100]), ms(naps[n*99/100])), nil
 }
 
 // measureIdle is the memory of a subject that has carried a little and then nothing.
@@ -104,7 +142,7 @@ func measureAllocs(ctx context.Context, b *bench, s *subject) (string, error) {
 			return "", err
 		}
 		n := after - scrape - (scrape - before)
-		lines = append(lines, fmt.Sprintf("%s %.2f (%d puts)", c.name, n*1000/float64(report.Events), t.Puts))
+		lines = append(lines, fmt.Sprintf("%s %.1f (%d puts, %.0f a put)", c.name, n*1000/float64(report.Events), t.Puts, n/float64(t.Puts)))
 		if err := r.terminate(); err != nil {
 			return "", err
 		}
@@ -130,6 +168,10 @@ func (r *running) mallocs() (float64, error) {
 
 // measureLatency is the time from an event's creation to its arrival at the endpoint.
 func measureLatency(ctx context.Context, b *bench, s *subject) (string, error) {
+	alone, err := floor(b.o.dir)
+	if err != nil {
+		return "", err
+	}
 	r, err := b.begin(ctx, s, "latency", setup{key: "log", flush: 0.2}, true)
 	if err != nil {
 		return "", err
@@ -144,8 +186,8 @@ func measureLatency(ctx context.Context, b *bench, s *subject) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("20000/s, flush_interval 0.2: event to endpoint p50 %d ms, p90 %d ms, p99 %d ms, max %d ms (%d events, %d puts); ack p99 %.1f ms; %.3f cores; peak %s",
-		t.Delays[0], t.Delays[1], t.Delays[2], t.Delays[3], t.Events, t.Puts, report.Acks[2]*1e3, u.cpu().Seconds()/report.Seconds, mib(u.peak)), s.ended(r)
+	return fmt.Sprintf("20000/s, flush_interval 0.2: event to endpoint p50 %d ms, p90 %d ms, p99 %d ms, max %d ms (%d events, %d puts); ack p50 %.1f ms, p99 %.1f ms; %.3f cores; peak %s; %s",
+		t.Delays[0], t.Delays[1], t.Delays[2], t.Delays[3], t.Events, t.Puts, report.Acks[0]*1e3, report.Acks[2]*1e3, u.cpu().Seconds()/report.Seconds, mib(u.peak), alone), s.ended(r)
 }
 
 // ended stops a subject. Fluent Bit's exit code means nothing here.
@@ -160,6 +202,10 @@ func (s *subject) ended(r *running) error {
 // measureAck is the time until an acknowledgement at half the rate that was reached at
 // saturation.
 func measureAck(ctx context.Context, b *bench, s *subject) (string, error) {
+	alone, err := floor(b.o.dir)
+	if err != nil {
+		return "", err
+	}
 	var lines []string
 	for _, c := range cases() {
 		if c.name != "kubernetes" && c.name != "packed10" {
@@ -187,7 +233,7 @@ func measureAck(ctx context.Context, b *bench, s *subject) (string, error) {
 			return "", err
 		}
 	}
-	return "time to the ack at half load: " + strings.Join(lines, "; "), nil
+	return "time to the ack at half load: " + strings.Join(lines, "; ") + "; " + alone, nil
 }
 
 // measureStreams is the memory with many streams, one a tag.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -61,8 +62,8 @@ func buildProfiled(ctx context.Context, dir, out string) error {
 	return nil
 }
 
-// profile takes a CPU profile of a run into the directory --profile. The function returned
-// waits for it.
+// profile takes profiles of CPU and allocations of a run into the directory --profile. The
+// function returned waits for them.
 func (b *bench) profile(ctx context.Context, c benchCase, r *running) (stop func() error) {
 	if b.o.profile == "" || r.s.fluent || r.s.name != "weir" {
 		return func() error { return nil }
@@ -73,7 +74,11 @@ func (b *bench) profile(ctx context.Context, c benchCase, r *running) (stop func
 		time.Sleep(200 * time.Millisecond)
 		done <- save(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", r.profile, seconds), filepath.Join(b.o.profile, c.name+".pprof"))
 	}()
-	return func() error { return <-done }
+	return func() error {
+		err := <-done
+		// With GODEBUG=memprofilerate=1 in the environment this one is exact.
+		return errors.Join(err, save(ctx, fmt.Sprintf("http://%s/debug/pprof/allocs", r.profile), filepath.Join(b.o.profile, c.name+".allocs.pprof")))
+	}
 }
 
 func save(ctx context.Context, url, file string) error {
