@@ -110,6 +110,9 @@ func (c *conn) report(err error) {
 			slog.String("peer", c.peer), slog.Any("reason", c.refused))
 	case errors.Is(err, errMemory):
 		c.in.notices.warnRare(kindSize, "forward: connection closed so that the sender tries again later", slog.String("peer", c.peer), slog.Any("reason", err))
+	case errors.Is(err, io.EOF) && c.w > c.r:
+		c.in.notices.warnRare(kindCut, "forward: a client ended the connection in the middle of a message, which is lost unless it sends it again",
+			slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)), slog.Int("bytes", c.w-c.r))
 	case err != nil && !isQuiet(err):
 		c.in.log.Debug("forward: connection ended", slog.String("peer", c.peer), slog.Any("reason", err))
 	}
@@ -248,7 +251,7 @@ func (c *conn) takeOther(b []byte) (int, error) {
 	if c.strays++; c.strays >= maxStrays {
 		return n, c.malformed(0, "this is not the forward protocol", errStrays)
 	}
-	if c.in.notices.may(kindBroken) {
+	if c.strays == 1 && c.in.notices.may(kindBroken) { // one line is enough for a connection
 		c.in.notices.warn(kindBroken, "forward: ignored something that is no message (wrong port, or a client that is not Fluentd's forward protocol?)",
 			slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)))
 	}
@@ -321,11 +324,16 @@ func (c *conn) fill() error {
 	}
 }
 
+// smallRead is the least that a read may be limited to.
+const smallRead = 4 << 10
+
 // readEnd limits a read to the message in progress if its length is known, so that large
-// messages end where the buffer does and need not be moved.
+// messages end where the buffer does and need not be moved. What is known may be the end of
+// a value deep inside the message only, a few bytes away: such a limit would turn a large
+// message into as many system calls as it has values.
 func (c *conn) readEnd() int {
 	if c.scanning && !c.skipping {
-		if end := c.r + c.scan.need; c.scan.need > steadyBuffer/4 && end > c.w && end < len(c.buf.b) {
+		if end := c.r + c.scan.need; c.scan.need > steadyBuffer/4 && end-c.w >= smallRead && end < len(c.buf.b) {
 			return end
 		}
 	}

@@ -37,6 +37,7 @@ const (
 	kindRefused
 	kindAck
 	kindAccept
+	kindCut
 	kinds
 )
 
