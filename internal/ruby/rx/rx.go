@@ -60,6 +60,7 @@ func (e *Error) Offset() int { return e.Off }
 // Regexp is a compiled expression. It may be used from any goroutine.
 type Regexp struct {
 	text  string
+	flags Options
 	names []string // per group, "" for group 0 and groups without a name
 
 	// fast is nil when RE2 cannot say the expression. The conditions tell for which subjects
@@ -71,6 +72,9 @@ type Regexp struct {
 
 	timeouts atomic.Uint64
 }
+
+// Options are the flags that the expression was compiled with.
+func (r *Regexp) Options() Options { return r.flags }
 
 // Compile compiles a pattern in Ruby's syntax, without slashes. The error is an *Error.
 func Compile(pattern string, o Options) (*Regexp, error) {
@@ -85,7 +89,7 @@ func Compile(pattern string, o Options) (*Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Regexp{text: pattern, names: p.groupNames()}
+	r := &Regexp{text: pattern, flags: o, names: p.groupNames()}
 	fast := &emitter{target: toRE2}
 	if text, ok := fast.emit(root); ok {
 		if r.fast, err = regexp.Compile(text); err == nil {
