@@ -110,9 +110,9 @@ func (c *conn) report(err error) {
 			slog.String("peer", c.peer), slog.Any("reason", c.refused))
 	case errors.Is(err, errMemory):
 		c.in.notices.warnRare(kindSize, "forward: connection closed so that the sender tries again later", slog.String("peer", c.peer), slog.Any("reason", err))
-	case errors.Is(err, io.EOF) && c.w > c.r:
+	case errors.Is(err, io.EOF) && (c.w > c.r || c.skipping):
 		c.in.notices.warnRare(kindCut, "forward: a client ended the connection in the middle of a message, which is lost unless it sends it again",
-			slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)), slog.Int("bytes", c.w-c.r))
+			slog.String("peer", c.peer), slog.Int64("offset", c.offset+int64(c.r)), slog.Int64("bytes", c.skipped+int64(c.w-c.r)))
 	case err != nil && !isQuiet(err):
 		c.in.log.Debug("forward: connection ended", slog.String("peer", c.peer), slog.Any("reason", err))
 	}
@@ -278,8 +278,9 @@ func (c *conn) skipMore(b []byte) (int, error) {
 	c.scan.discard(n)
 	c.skipped += int64(n)
 	if err == nil {
-		c.skipping, c.scanning, c.took = false, false, true
-		return n, c.dropLarge(c.skipped)
+		size := c.skipped
+		c.skipping, c.skipped, c.scanning, c.took = false, 0, false, true
+		return n, c.dropLarge(size)
 	}
 	if n == 0 {
 		return 0, errMore
