@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -92,6 +94,7 @@ func (in *Ingress) route(tag string) *Node {
 		return n
 	}
 	n = in.o.Resolve(tag)
+	tag = strings.Clone(tag) // it is borrowed
 	in.mu.Lock()
 	if len(in.cache) >= tagCache {
 		clear(in.cache)
@@ -116,6 +119,7 @@ type appendTo struct {
 	optional bool
 	reserved bool
 	refused  bool // optional, and its buffer is full
+	again    bool // the same target has been asked for room before
 }
 
 // drop is what filters took out on the way to a target.
@@ -144,15 +148,7 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 		return input.Receipt{}, err
 	}
 	// From here on nothing fails: all targets take it.
-	for i := range w.drops {
-		dr := &w.drops[i]
-		if dr.filtered > 0 {
-			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Filtered}, dr.filtered)
-		}
-		if dr.failed > 0 {
-			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.FilterFailed}, dr.failed)
-		}
-	}
+	w.bookDrops()
 	for i := range w.appends {
 		a := &w.appends[i]
 		a.target.In.add(a.batch.Count, len(a.batch.Entries))
@@ -163,10 +159,25 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
 		case a.reserved:
 			r.Add(input.Place{Store: a.target.Buffer, Seq: uint64(a.target.Buffer.Commit(a.batch))})
+		case a.again:
+			in.appendAgain(ctx, a, &r)
 		}
 	}
 	in.o.In.add(b.Count, len(b.Entries))
 	return r, nil
+}
+
+// appendAgain appends a batch to a target that has got one of the same Emit already: two
+// routes of a copy meet there. It could not be reserved, since a buffer lets reservations
+// wait for those before them to be committed, and it is too late to refuse.
+func (in *Ingress) appendAgain(ctx context.Context, a *appendTo, r *input.Receipt) {
+	seq, err := a.target.Buffer.Append(ctx, a.batch)
+	switch {
+	case err == nil:
+		r.Add(input.Place{Store: a.target.Buffer, Seq: uint64(seq)})
+	case !errors.Is(err, buffer.ErrDropped): // else booked by the buffer
+		a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
+	}
 }
 
 // Lost implements input.Emitter.
@@ -178,12 +189,30 @@ func (in *Ingress) Lost(b event.Batch) {
 	w := works.Get().(*work)
 	defer w.release()
 	w.walk(n, b, false, 0, 0)
+	w.bookDrops()
 	for i := range w.appends {
 		a := &w.appends[i]
 		a.target.In.add(a.batch.Count, len(a.batch.Entries))
-		a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
+		fate := ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}
+		if a.target.Buffer == nil {
+			fate = a.target.End
+		}
+		a.target.Book.AdmitEnded(fate, a.batch.Count)
 	}
 	in.o.In.add(b.Count, len(b.Entries))
+}
+
+// bookDrops books what filters took out.
+func (w *work) bookDrops() {
+	for i := range w.drops {
+		dr := &w.drops[i]
+		if dr.filtered > 0 {
+			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Filtered}, dr.filtered)
+		}
+		if dr.failed > 0 {
+			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.FilterFailed}, dr.failed)
+		}
+	}
 }
 
 // unmatched books events that no <match> takes, and says so at the 1st, 2nd, 4th, 8th …
@@ -236,7 +265,7 @@ func (w *work) filter(fs []filter.Filter, b event.Batch) (out event.Batch, faile
 	for len(w.bufs) < w.used {
 		w.bufs = append(w.bufs, nil)
 	}
-	side := 0
+	side, changed := 0, false
 	for _, f := range fs {
 		if b.Count == 0 {
 			break
@@ -249,10 +278,10 @@ func (w *work) filter(fs []filter.Filter, b event.Batch) (out event.Batch, faile
 			continue // unchanged
 		}
 		*buf = got[:0]
-		b.Entries = got
+		b.Entries, changed = got, true
 		side ^= 1
 	}
-	if b.Count > 0 {
+	if changed && b.Count > 0 {
 		// Filters may have changed times or removed the first and the last event.
 		if _, first, last, _, err := event.Check(b.Entries); err == nil {
 			b.First, b.Last = first, last
@@ -261,11 +290,20 @@ func (w *work) filter(fs []filter.Filter, b event.Batch) (out event.Batch, faile
 	return b, failed
 }
 
-// reserve asks every target for room; if one refuses, none has taken anything.
+// reserve asks every target for room; if one refuses, none has taken anything. It asks in
+// the order of the targets' names, whatever the route: two batches that each wait for room
+// which the other has reserved would wait for ever.
 func (w *work) reserve(ctx context.Context) error {
+	if len(w.appends) > 1 {
+		slices.SortStableFunc(w.appends, func(a, b appendTo) int { return strings.Compare(a.target.ID, b.target.ID) })
+	}
 	for i := range w.appends {
 		a := &w.appends[i]
 		if a.target.Buffer == nil {
+			continue
+		}
+		if i > 0 && w.appends[i-1].target == a.target && w.appends[i-1].reserved != w.appends[i-1].again {
+			a.again = true
 			continue
 		}
 		err := a.target.Buffer.Reserve(ctx, a.batch)
