@@ -133,15 +133,21 @@ const maxRepeated = 0.005
 
 // TestKill is the promise P2 and P3: 3 500 events a second in messages of 50 with
 // acknowledgements, SIGKILL every 200 to 800 ms.
+//
+// Weir itself may repeat what was in flight to the endpoint. The client repeats what it has
+// sent and not seen acknowledged, which is the time of an fdatasync: on a quick disk both
+// together stay below maxRepeated, on a slow or busy one the client's part grows with it.
 func TestKill(t *testing.T) {
-	t.Parallel()
+	const rate = 3500
 	r := newRand(t)
 	e := weirtest.Endpoint(t, emulator.Options{})
 	w := weirtest.Start(t, e, weirtest.Config{Flush: "0.2", Buffer: impatient}.String())
-	tr := startTraffic(t, w, 2, 50, 3500)
+	tr := startTraffic(t, w, 2, 50, rate)
 	n := cycles(t)
+	unacked := 0.0 // events that waited for their acknowledgement, on average, summed over the kills
 	for range n {
 		pause(r, 200*time.Millisecond, 800*time.Millisecond)
+		unacked += rate * w.Input().Ack.Mean
 		w.Kill()
 		w.Start()
 		w.Balanced()
@@ -149,9 +155,10 @@ func TestKill(t *testing.T) {
 	tr.end()
 	w.Drained()
 	got := tr.compare(e)
-	t.Logf("%d kills: %s", n, got)
-	if got.share() > maxRepeated {
-		t.Errorf("repeated %.3f %%, want at most %.1f %%", got.share()*100, maxRepeated*100)
+	t.Logf("%d kills: %s; an acknowledgement took %.1f ms on average", n, got, unacked/float64(n)/rate*1000)
+	limit := max(maxRepeated, 3*unacked/float64(got.sent))
+	if own := float64(got.byWeir) / float64(got.sent); own > maxRepeated || got.share() > limit {
+		t.Errorf("repeated %.3f %%, of it %.3f %% by weir: want at most %.3f %% and %.1f %%", got.share()*100, own*100, limit*100, maxRepeated*100)
 	}
 	if o := w.Output("out").Ledger; o.Lost() > 0 || o.Filtered > 0 {
 		t.Errorf("the book speaks of losses: %s", o)

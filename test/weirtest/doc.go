@@ -9,5 +9,6 @@
 //
 //	WEIR_BINARY       a binary to test instead of one built from this tree
 //	WEIR_BUILD_FLAGS  more flags for `go build`, for example -race
+//	WEIR_TEST_DUMP    directory for the goroutines of a weir whose test has failed
 //	WEIR_TEST_KEEP    1: a failed test keeps its directory and says where it is
 package weirtest

@@ -49,12 +49,15 @@ func New(t testing.TB, endpoint *emulator.Server, config string) *Weir {
 	}
 	w.SetConfig(config)
 	t.Cleanup(func() {
-		if w.cmd != nil {
-			_ = w.cmd.Process.Kill() // it may have ended already
-			<-w.exited
-		}
 		if t.Failed() {
 			t.Logf("end of weir's log:\n%s", w.log.tail(40))
+		}
+		if w.cmd != nil {
+			if t.Failed() {
+				w.goroutines()
+			}
+			_ = w.cmd.Process.Kill() // it may have ended already
+			<-w.exited
 		}
 	})
 	return w
@@ -66,6 +69,23 @@ func Start(t testing.TB, endpoint *emulator.Server, config string) *Weir {
 	w := New(t, endpoint, config)
 	w.Start()
 	return w
+}
+
+// goroutines puts what the process is doing into the directory that WEIR_TEST_DUMP names, if
+// it is still running when its test has failed.
+func (w *Weir) goroutines() {
+	dir := os.Getenv("WEIR_TEST_DUMP")
+	if dir == "" || w.cmd.Process.Signal(syscall.SIGQUIT) != nil {
+		return
+	}
+	select {
+	case <-w.exited:
+	case <-time.After(5 * time.Second):
+	}
+	name := filepath.Join(dir, fmt.Sprintf("weir-%d.goroutines", w.cmd.Process.Pid))
+	if err := os.WriteFile(name, []byte(w.log.tail(5000)), 0o600); err == nil {
+		w.t.Logf("what weir was doing: %s", name)
+	}
 }
 
 // Dir is a directory for a test. A failed test keeps it if WEIR_TEST_KEEP is set.

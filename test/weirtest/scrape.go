@@ -29,6 +29,7 @@ type Input struct {
 	Malformed   uint64
 	Acks        uint64
 	Repeats     uint64
+	Ack         struct{ Mean float64 } `json:"ack_seconds"` // seconds
 }
 
 // Output is a destination with its books.

@@ -180,14 +180,41 @@ func (s *Sender) SendAll(t testing.TB, messages int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*Patience)
 	defer cancel()
+	if err := s.all(ctx, messages); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Sender) all(ctx context.Context, messages int) error {
 	for range messages {
 		if err := s.Send(ctx); err != nil {
-			t.Fatalf("send to %s: %v", s.Tag, err)
+			return fmt.Errorf("send to %s: %w", s.Tag, err)
 		}
 	}
 	if err := s.Flush(ctx); err != nil {
-		t.Fatalf("send to %s: %v", s.Tag, err)
+		return fmt.Errorf("send to %s: %w", s.Tag, err)
 	}
+	return nil
+}
+
+// Background is SendAll in the background; done is closed at its end. When the test ends
+// first it is cut short.
+func (s *Sender) Background(t testing.TB, messages int) (done <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*Patience)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.all(ctx, messages); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		s.Close()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return ended
 }
 
 // IDs lists n ids from first on.
