@@ -54,7 +54,8 @@ type App struct {
 	ctx       context.Context    // of the inputs
 	running   sync.WaitGroup     // inputs
 	retiring  sync.WaitGroup     // outputs that a reload has removed
-	live      int                // inputs that have not ended
+	retireCtx context.Context    // ends what they may still do
+	endRetire context.CancelFunc
 }
 
 // generation is what one configuration has running behind the inputs.
@@ -75,6 +76,7 @@ func New(plan *Plan, o Options) (*App, error) {
 	}
 	a := &App{o: o, throttles: map[string]*deliver.Throttle{}, shared: shared{tokens: cloudwatch.NewTokens()}, unmatched: &ledger.Book{}, done: make(chan struct{})}
 	a.ctx, a.stopping = context.WithCancel(context.Background())
+	a.retireCtx, a.endRetire = context.WithCancel(context.Background())
 	a.gen = &generation{plan: plan}
 	return a, nil
 }
@@ -90,6 +92,7 @@ func (a *App) Start() (err error) {
 	defer func() {
 		if err != nil {
 			undo.run()
+			a.inputs, a.web = nil, nil
 		}
 	}()
 	if a.web, err = startWeb(a); err != nil {
@@ -119,6 +122,7 @@ func (a *App) Start() (err error) {
 		a.runInput(in)
 	}
 	a.ready = true
+	a.reportOrphans(g.plan)
 	a.o.Log.Info("weir is running", "version", a.o.Version, "sources", len(a.inputs), "outputs", len(g.order), "status", a.web.address())
 	return nil
 }
@@ -148,7 +152,12 @@ func (a *App) Stop(ctx context.Context) {
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, a.gen.plan.System.ShutdownGrace)
 	defer cancel()
+	defer context.AfterFunc(ctx, a.endRetire)()
+	defer a.endRetire()
 	a.stopping()
+	for _, r := range a.gen.order {
+		r.hurry() // senders may wait for what they sent to be delivered
+	}
 	waitOrDone(ctx, &a.running)
 
 	var wg sync.WaitGroup
@@ -158,7 +167,9 @@ func (a *App) Stop(ctx context.Context) {
 	wg.Wait()
 	a.retiring.Wait()
 	a.report()
-	a.web.close()
+	if a.web != nil {
+		a.web.close()
+	}
 }
 
 // report says what was left at the end.

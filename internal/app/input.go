@@ -73,7 +73,8 @@ type runningInput struct {
 	count   pipeline.Counter
 	emit    emitter
 	stop    context.CancelFunc
-	ended   chan struct{}
+	ended   chan struct{}          // closed when Run has returned
+	over    bool                   // likewise; guarded by App.mu
 	failure atomic.Pointer[string] // why it ended by itself
 }
 
@@ -107,11 +108,13 @@ func (a *App) runInput(r *runningInput) {
 	ctx, stop := context.WithCancel(a.ctx)
 	r.stop = stop
 	r.emit.set(a.ingress(a.gen, r))
-	a.live++
+	id, in := r.plan.id, r.in
 	a.running.Go(func() {
-		defer close(r.ended)
-		if err := r.in.Run(ctx, &r.emit); err != nil {
-			a.o.Log.Error("a source has ended", "source", r.plan.id, "error", err)
+		defer stop()
+		err := in.Run(ctx, &r.emit)
+		close(r.ended)
+		if err != nil {
+			a.o.Log.Error("a source has ended", "source", id, "error", err)
 			text := err.Error()
 			r.failure.Store(&text)
 		}
@@ -127,10 +130,18 @@ func (a *App) inputEnded(r *runningInput) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !slices.Contains(a.inputs, r) {
-		return // replaced by a reload
+	r.over = true
+	a.checkDone()
+}
+
+// checkDone tells when all sources have ended. Callers hold a.mu.
+func (a *App) checkDone() {
+	if slices.ContainsFunc(a.inputs, func(in *runningInput) bool { return !in.over }) {
+		return
 	}
-	if a.live--; a.live == 0 {
+	select {
+	case <-a.done:
+	default:
 		close(a.done)
 	}
 }

@@ -24,6 +24,7 @@ type outputPlan struct {
 	buffer    config.Buffer
 	dir       string // of the file buffer; "" for memory
 	null      bool
+	noPark    bool // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
 	workers   int
 	maxEvents int // in one request; 0: no own limit
 	secondary *outputPlan
@@ -142,7 +143,8 @@ func bufferDir(path string) string {
 }
 
 // retry is the delivery policy of a <buffer> section.
-func retry(b *config.Buffer) deliver.Retry {
+func (o *outputPlan) retry() deliver.Retry {
+	b := &o.buffer
 	r := deliver.DefaultRetry
 	r.Wait, r.Base, r.Jitter = b.RetryWait, b.RetryBase, b.RetryRandomize
 	r.Timeout, r.Forever = b.RetryTimeout, b.RetryForever
@@ -157,6 +159,9 @@ func retry(b *config.Buffer) deliver.Retry {
 	}
 	if b.ParkAfter != nil {
 		r.ParkAfter = *b.ParkAfter
+	}
+	if o.noPark {
+		r.ParkAfter = 0
 	}
 	return r
 }

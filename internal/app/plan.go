@@ -278,6 +278,14 @@ func (p *planner) links() {
 			}
 		}
 	}
+	for _, src := range p.Sources {
+		for _, o := range p.Outputs {
+			o.noPark = o.noPark || src.delivered && o.dir == ""
+		}
+	}
+	if len(p.Outputs) == 0 && len(p.d.Errors) == 0 {
+		p.d.Warn(fluentconf.Pos{File: p.contexts[""].pos.File, Line: 1, Column: 1}, "there is no output: whatever arrives is dropped", "add a <match **>")
+	}
 	if len(p.Sources) == 0 && len(p.d.Errors) == 0 {
 		p.d.Error(fluentconf.Pos{File: p.contexts[""].pos.File, Line: 1, Column: 1}, "there is no <source>, so nothing can arrive", "add one, for example @type forward")
 	}

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"weir/internal/input/forward"
@@ -11,6 +13,9 @@ import (
 // handOver is how long an output that is being replaced may finish the requests it has
 // under way before its buffer is given to the new one.
 const handOver = 10 * time.Second
+
+// windDown is longer than any source takes to end its connections.
+const windDown = 15 * time.Second
 
 // Reload replaces the running configuration by plan, all or nothing: on an error the old
 // one goes on as if nothing had happened. Sources and outputs whose text is unchanged go
@@ -27,7 +32,7 @@ func (a *App) Reload(plan *Plan) error {
 	if err != nil {
 		return err
 	}
-	var undo cleanups
+	var undo cleanups // in reverse order
 	for _, c := range next {
 		if c.fresh && c.from == nil {
 			if err := c.in.in.Open(); err != nil {
@@ -45,14 +50,15 @@ func (a *App) Reload(plan *Plan) error {
 	// From here on there is no way back, and nothing that can fail.
 	a.replaceOutputs(old, g)
 	a.gen, a.loaded = g, time.Now()
-	a.replaceInputs(next)
-	a.retire(old, g)
+	a.retire(old, g, a.replaceInputs(next))
+	a.reportOrphans(plan)
 	return nil
 }
 
 // change is what becomes of one source of the new configuration.
 type change struct {
 	in    *runningInput
+	plan  *sourcePlan
 	fresh bool          // not running yet
 	from  *runningInput // whose port a fresh one takes over
 }
@@ -70,17 +76,16 @@ func (a *App) nextInputs(plan *Plan) ([]change, error) {
 		}
 		if same != nil {
 			taken[same] = true
-			same.plan = s
-			next = append(next, change{in: same})
+			next = append(next, change{in: same, plan: s})
 			continue
 		}
-		c := change{fresh: true}
+		c := change{fresh: true, plan: s}
 		var err error
 		if c.in, err = a.newInput(s); err != nil {
 			return nil, err
 		}
 		for _, in := range a.inputs {
-			if !taken[in] && in.forward != nil && s.forward != nil && in.plan.forward.Port == s.forward.Port && in.plan.forward.Bind == s.forward.Bind {
+			if !taken[in] && !in.over && !stays(plan, in) && in.forward != nil && s.forward != nil && in.plan.forward.Port == s.forward.Port && in.plan.forward.Bind == s.forward.Bind {
 				c.from, taken[in] = in, true
 				break
 			}
@@ -90,26 +95,48 @@ func (a *App) nextInputs(plan *Plan) ([]change, error) {
 	return next, nil
 }
 
+// stays says whether a running source is in a plan as it is.
+func stays(plan *Plan, in *runningInput) bool {
+	return slices.ContainsFunc(plan.Sources, func(s *sourcePlan) bool { return s.id == in.plan.id && s.text == in.plan.text })
+}
+
 // replaceOutputs starts what is new. An output that takes over a buffer first waits for
 // the old delivery to finish the requests that are under way.
 func (a *App) replaceOutputs(old, g *generation) {
+	ctx, cancel := context.WithTimeout(context.Background(), handOver)
+	defer cancel()
+	var wg sync.WaitGroup
 	for _, r := range g.order {
-		if prev := old.sameRunning(r); prev {
+		if old.sameRunning(r) {
 			continue
 		}
-		if r.taken {
-			prev := old.withBuffer(r.plan)
-			ctx, cancel := context.WithTimeout(context.Background(), handOver)
-			prev.del.Halt(ctx)
-			cancel()
-			prev.closeOutputs()
-			prev.gone = true
-			r.buf.Rewind()
-			if r.lot != nil {
-				r.lot.Rewind()
+		wg.Go(func() {
+			if r.prev != nil {
+				r.takeOver(ctx)
 			}
-		}
-		r.start()
+			r.start()
+		})
+	}
+	wg.Wait()
+}
+
+// takeOver ends the delivery before this one and makes its buffers begin again with what
+// it has not ended.
+func (r *runningOutput) takeOver(ctx context.Context) {
+	prev := r.prev
+	r.prev = nil
+	prev.del.Halt(ctx)
+	prev.closeOutputs()
+	prev.gone = true
+	r.buf.Rewind()
+	if r.lot != nil {
+		r.lot.Rewind()
+	}
+	b, was := &r.plan.buffer, &r.opened
+	r.buf.SetLimit(int64(b.TotalLimit))
+	if b.Overflow != was.Overflow || b.Durability != was.Durability || b.Compress != was.Compress || b.MinFree != was.MinFree || b.SyncInterval != was.SyncInterval {
+		r.log.Warn("some parameters of a buffer that is in use change with the next start only", "output", r.plan.id,
+			"parameters", "overflow_action, durability, sync_interval, compress, min_free_space")
 	}
 }
 
@@ -123,8 +150,9 @@ func (g *generation) sameRunning(r *runningOutput) bool {
 }
 
 // replaceInputs gives running sources their new routes, starts new ones and ends those
-// that are gone.
-func (a *App) replaceInputs(next []change) {
+// that are gone. It returns what may still use the routes of before: sources that wind
+// down, and the ways of those that go on.
+func (a *App) replaceInputs(next []change) (rest leftover) {
 	keep := map[*runningInput]bool{}
 	var inputs []*runningInput
 	for _, c := range next {
@@ -135,25 +163,49 @@ func (a *App) replaceInputs(next []change) {
 	a.inputs = inputs
 	for _, c := range next {
 		if !c.fresh {
-			c.in.emit.set(a.ingress(a.gen, c.in))
+			c.in.plan = c.plan
+			rest.ways = append(rest.ways, c.in.emit.set(a.ingress(a.gen, c.in)))
 			continue
 		}
-		if c.from != nil {
-			a.takePort(c)
+		if c.from != nil && !a.takePort(c) {
+			c.in.over = true
+			continue
 		}
 		a.runInput(c.in)
 	}
 	for _, in := range gone {
 		if !keep[in] {
-			in.emit.set(a.ingress(a.gen, in)) // its connections end by the new routes
-			in.stop()
-			a.live--
+			in.stop() // its connections end by the routes that they have
+			rest.inputs = append(rest.inputs, in)
 		}
+	}
+	a.checkDone()
+	return rest
+}
+
+// leftover is what may still emit to the outputs of an earlier configuration.
+type leftover struct {
+	inputs []*runningInput
+	ways   []*way
+}
+
+// wait returns when nothing does any more, or when ctx is done.
+func (l *leftover) wait(ctx context.Context) {
+	for _, in := range l.inputs {
+		select {
+		case <-in.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+	for _, w := range l.ways {
+		w.wait(ctx)
 	}
 }
 
-// takePort moves the listening socket from the old source to the new one.
-func (a *App) takePort(c change) {
+// takePort moves the listening socket from the old source to the new one. False: the new
+// one cannot work, and its status says so.
+func (a *App) takePort(c change) bool {
 	l := c.from.forward.TakeListener()
 	in, err := forward.New(*c.in.plan.forward, forward.Options{
 		Log: a.o.Log.With("source", c.in.plan.id), Hostname: a.gen.plan.env.Hostname, Listener: l,
@@ -161,22 +213,35 @@ func (a *App) takePort(c change) {
 	if err == nil {
 		err = in.Open()
 	}
-	if err != nil { // cannot be: the same parameters were accepted a moment ago
-		a.o.Log.Error("a source could not take over its port", "source", c.in.plan.id, "error", err)
-		return
+	if err != nil { // the parameters were accepted a moment ago, but not every name can be looked up always
+		l.Close()
+		close(c.in.ended)
+		text := err.Error()
+		c.in.failure.Store(&text)
+		a.o.Log.Error("a source could not take over its port, it does not run", "source", c.in.plan.id, "error", err)
+		return false
 	}
 	c.in.forward, c.in.in = in, in
+	return true
 }
 
-// retire stops outputs that are no longer configured, once they have delivered what they
-// have or the grace is over. Their file buffers stay, and are reported.
-func (a *App) retire(old, g *generation) {
+// retire stops outputs that are no longer configured, once nothing can reach them any more
+// and they have delivered what they have. A file buffer keeps what is left after the grace,
+// and is reported; what is in memory is tried until weir stops.
+func (a *App) retire(old, g *generation, rest leftover) {
+	grace := g.plan.System.ShutdownGrace
 	for _, r := range old.order {
 		if r.gone || r.del == nil || g.sameRunning(r) {
 			continue
 		}
 		a.retiring.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), g.plan.System.ShutdownGrace)
+			wait, cancel := context.WithTimeout(a.retireCtx, max(grace, windDown))
+			rest.wait(wait)
+			cancel()
+			ctx, cancel := a.retireCtx, func() {}
+			if r.plan.dir != "" {
+				ctx, cancel = context.WithTimeout(ctx, grace)
+			}
 			defer cancel()
 			r.stop(ctx)
 			if r.left > 0 {

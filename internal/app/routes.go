@@ -3,14 +3,12 @@ package app
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"weir/internal/ledger"
 	"weir/internal/pipeline"
 )
-
-// maxRelabels bounds how often an event may go from label to label: more is a loop.
-const maxRelabels = 32
 
 // resolver finds the route of a tag for sources of one label. Targets are looked up by
 // output id, so that a resolver belongs to one generation of running outputs.
@@ -23,16 +21,20 @@ type resolver struct {
 
 // route returns a pipeline.Resolver that starts in a label's context ("" is the root).
 func (r *resolver) route(label string) pipeline.Resolver {
-	return func(tag string) *pipeline.Node { return r.node(label, tag, 0) }
+	return func(tag string) *pipeline.Node { return r.node(label, tag, nil) }
 }
 
-func (r *resolver) node(label, tag string, depth int) *pipeline.Node {
+// node builds the route of a tag in a label's context; way are the labels before it.
+func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 	if label == "@ROOT" {
 		label = ""
 	}
 	c := r.plan.contexts[label]
-	if depth > maxRelabels {
-		r.log.Error("labels send this tag round in a circle, its events are dropped", "tag", tag, "label", label)
+	if c == nil {
+		return nil
+	}
+	if slices.Contains(way, label) {
+		r.log.Error("labels send this tag round in a circle, its events are dropped", "tag", tag, "labels", append(way, label))
 		return nil
 	}
 	filters, m, ok := c.table.Lookup(tag)
@@ -47,7 +49,7 @@ func (r *resolver) node(label, tag string, depth int) *pipeline.Node {
 		end := pipeline.End{Optional: e.optional}
 		if e.out != nil {
 			end.Target = r.targets[e.out]
-		} else if end.Next = r.node(e.relabel, tag, depth+1); end.Next == nil {
+		} else if end.Next = r.node(e.relabel, tag, append(slices.Clip(way), label)); end.Next == nil {
 			end.Target = r.unmatched
 		}
 		n.Ends = append(n.Ends, end)

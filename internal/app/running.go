@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"weir/internal/buffer"
+	"weir/internal/config"
 	"weir/internal/deliver"
 	"weir/internal/ledger"
 	"weir/internal/output"
@@ -26,9 +27,11 @@ type runningOutput struct {
 	lot       *buffer.Buffer
 	del       *deliver.Deliverer
 	target    *pipeline.Target
-	taken     bool   // buffers and books came from an earlier configuration
-	gone      bool   // a reload has given its buffers to another
-	left      uint64 // events that were not delivered, after stop
+	taken     bool           // buffers and books came from an earlier configuration
+	prev      *runningOutput // whose they are, until this one starts
+	opened    config.Buffer  // the parameters with which the buffer was opened
+	gone      bool           // a reload has given its buffers to another
+	left      uint64         // events that were not delivered, after stop
 }
 
 // ParkedDir is the directory of the parking lot within that of the main buffer.
@@ -52,10 +55,12 @@ func (a *App) build(plan *Plan, old *generation) (g *generation, err error) {
 		}
 	}()
 	targets := map[*outputPlan]*pipeline.Target{}
+	match := old.match(plan)
 	for _, o := range plan.Outputs {
-		r := old.same(o)
+		m := match[o]
+		r := m.same
 		if r == nil {
-			if r, err = a.newOutput(o, old.withBuffer(o)); err != nil {
+			if r, err = a.newOutput(o, m.buffer); err != nil {
 				return nil, err
 			}
 			undo.add(r.discard)
@@ -68,42 +73,61 @@ func (a *App) build(plan *Plan, old *generation) (g *generation, err error) {
 	return g, nil
 }
 
-// same finds the running output that o describes word for word.
-func (g *generation) same(o *outputPlan) *runningOutput {
-	if g == nil {
-		return nil
-	}
-	for _, r := range g.order {
-		if r.plan.id == o.id && r.plan.text == o.text && r.plan.dir == o.dir {
-			return r
-		}
-	}
-	return nil
+// found is what runs already of an output of a new plan.
+type found struct {
+	same   *runningOutput // it goes on as it is
+	buffer *runningOutput // it gives its buffers to a new delivery
 }
 
-// withBuffer finds the running output whose buffer o continues: the same directory, or for
-// a memory buffer the same id.
-func (g *generation) withBuffer(o *outputPlan) *runningOutput {
-	if g == nil || o.null {
-		return nil
+// match finds for the outputs of a new plan what runs already, each running output for at
+// most one of them: first what is the same word for word, then file buffers by their
+// directory and memory buffers by the text or else the name of their output. Names given by
+// number change when an output is added before others.
+func (g *generation) match(plan *Plan) map[*outputPlan]found {
+	all := map[*outputPlan]found{}
+	if g == nil {
+		return all
 	}
-	for _, r := range g.order {
-		if r.buf != nil && r.plan.dir == o.dir && (o.dir != "" || r.plan.id == o.id) {
-			return r
+	claimed := map[*runningOutput]bool{}
+	pass := func(fits func(*runningOutput, *outputPlan) bool, note func(*runningOutput) found) {
+		for _, o := range plan.Outputs {
+			if _, done := all[o]; done {
+				continue
+			}
+			for _, r := range g.order {
+				if !claimed[r] && fits(r, o) {
+					claimed[r], all[o] = true, note(r)
+					break
+				}
+			}
 		}
 	}
-	return nil
+	pass(func(r *runningOutput, o *outputPlan) bool {
+		return r.plan.id == o.id && r.plan.text == o.text && r.plan.dir == o.dir && r.plan.noPark == o.noPark
+	}, func(r *runningOutput) found { return found{same: r} })
+	takes := func(r *runningOutput) found { return found{buffer: r} }
+	both := func(r *runningOutput, o *outputPlan) bool { return r.buf != nil && !o.null && r.plan.dir == o.dir }
+	pass(func(r *runningOutput, o *outputPlan) bool {
+		return both(r, o) && (o.dir != "" || r.plan.text == o.text)
+	}, takes)
+	pass(func(r *runningOutput, o *outputPlan) bool { return both(r, o) && r.plan.id == o.id }, takes)
+	return all
 }
 
 // newOutput builds an output and opens its buffer, or takes prev's; its delivery is not
 // started.
-func (a *App) newOutput(o *outputPlan, prev *runningOutput) (*runningOutput, error) {
-	r := &runningOutput{plan: o, log: a.o.Log, book: &ledger.Book{}, lotBook: &ledger.Book{}}
+func (a *App) newOutput(o *outputPlan, prev *runningOutput) (r *runningOutput, err error) {
+	r = &runningOutput{plan: o, log: a.o.Log, book: &ledger.Book{}, lotBook: &ledger.Book{}}
 	r.target = &pipeline.Target{ID: o.id, Book: r.book, In: &pipeline.Counter{}, End: ledger.Fate{Class: ledger.Filtered}}
 	if o.null {
 		return r, nil
 	}
-	var err error
+	made := r
+	defer func() {
+		if err != nil {
+			made.closeOutputs()
+		}
+	}()
 	if r.out, err = o.build(a.o.Log.With("output", o.id), &a.shared); err != nil {
 		return nil, fmt.Errorf("set up output %s at %s: %w", o.id, o.pos, err)
 	}
@@ -114,15 +138,16 @@ func (a *App) newOutput(o *outputPlan, prev *runningOutput) (*runningOutput, err
 	}
 	if prev != nil {
 		r.book, r.lotBook, r.buf, r.lot, r.target, r.taken = prev.book, prev.lotBook, prev.buf, prev.lot, prev.target, true
+		r.prev, r.opened = prev, prev.opened
 	} else if err := r.openBuffers(a); err != nil {
 		return nil, fmt.Errorf("open the buffer of output %s at %s: %w", o.id, o.pos, err)
 	}
 	if !r.taken {
-		r.target.Buffer = r.buf
+		r.target.Buffer, r.opened = r.buf, o.buffer
 	}
 	b := &o.buffer
 	r.del = deliver.New(deliver.Options{
-		ID: o.id, Buffer: r.buf, Output: r.out, Log: a.o.Log, Retry: retry(b), Linger: o.linger(),
+		ID: o.id, Buffer: r.buf, Output: r.out, Log: a.o.Log, Retry: o.retry(), Linger: o.linger(),
 		Workers: max(o.workers, b.Threads, 1), PerLane: b.PerStream, Throttle: a.throttle(r.out.Scope()),
 		ReadAhead: int(min(b.TotalLimit/4, 1<<30)), Parking: r.lot, Secondary: r.secondary,
 	})
@@ -188,6 +213,12 @@ func (r *runningOutput) start() {
 	}
 }
 
+func (r *runningOutput) hurry() {
+	if r.del != nil {
+		r.del.Hurry()
+	}
+}
+
 func (r *runningOutput) flush() {
 	if r.del != nil {
 		r.del.Flush()
@@ -237,7 +268,9 @@ func (r *runningOutput) where() string {
 }
 
 func (r *runningOutput) closeOutputs() {
-	_ = r.out.Close()
+	if r.out != nil {
+		_ = r.out.Close()
+	}
 	if r.secondary != nil {
 		_ = r.secondary.Close()
 	}

@@ -71,7 +71,9 @@ func (r *runningInput) status() web.InputStatus {
 		return s
 	}
 	f := r.forward.Stats()
-	s.Address = r.forward.Addr().String()
+	if s.Listening {
+		s.Address = r.forward.Addr().String()
+	}
 	s.Connections, s.Bytes, s.Refused, s.Lost = f.Open, f.Bytes, f.Refused, f.Lost
 	s.Malformed, s.Acks, s.Repeats = f.Malformed, f.Acks, f.Repeats
 	s.AckLatency.Sum = f.AckLatencySum.Seconds()

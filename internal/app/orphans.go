@@ -1,0 +1,73 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"weir/internal/buffer"
+	"weir/internal/vfs"
+)
+
+// orphans finds buffer directories beside those of a plan that no output of it uses: of
+// an output that was removed or renamed. They are reported, never deleted.
+func orphans(plan *Plan) (dirs []string) {
+	used := map[string]bool{}
+	look := map[string]bool{} // patterns
+	for _, o := range plan.Outputs {
+		if o.dir == "" {
+			continue
+		}
+		used[o.dir], used[filepath.Join(o.dir, ParkedDir)] = true, true
+		look[filepath.Join(escape(filepath.Dir(o.dir)), "*")] = true
+	}
+	if root := plan.System.RootDir; root != "" {
+		look[filepath.Join(escape(root), "worker0", "*", "buffer")] = true
+	}
+	for pattern := range look {
+		found, _ := filepath.Glob(pattern) // the pattern is well-formed
+		for _, dir := range found {
+			if used[dir] || !isBuffer(dir) {
+				continue
+			}
+			used[dir] = true
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// isBuffer tells a buffer's directory by its checkpoint.
+func isBuffer(dir string) bool {
+	st, err := os.Stat(filepath.Join(dir, "checkpoint"))
+	return err == nil && st.Mode().IsRegular()
+}
+
+// escape makes a path that stands in a pattern mean itself.
+func escape(path string) string {
+	out := make([]rune, 0, len(path))
+	for _, r := range path {
+		switch r {
+		case '*', '?', '[', '\\':
+			out = append(out, '\\')
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+// reportOrphans logs each orphan that holds events.
+func (a *App) reportOrphans(plan *Plan) {
+	for _, dir := range orphans(plan) {
+		info, err := buffer.Inspect(vfs.OS{}, dir, false)
+		if err != nil {
+			a.o.Log.Warn("a buffer directory belongs to no output and cannot be read", "dir", dir, "error", err)
+			continue
+		}
+		if info.Pending > 0 {
+			a.o.Log.Warn("a buffer directory belongs to no output and holds events; they stay there", "dir", dir, "events", info.Pending,
+				"hint", "deliver them with: weir buffer drain -c FILE --output ID "+dir)
+		}
+	}
+}
