@@ -10,7 +10,7 @@ import (
 )
 
 // recentLimit is how many acknowledged chunk ids are remembered at least; twice as many
-// at most. It costs about 3 MB when full.
+// at most. It costs 2 MB when full.
 const recentLimit = 32 << 10
 
 // errRepeatFailed says that the first copy of a repeated chunk was not accepted after all.
@@ -37,7 +37,7 @@ type Recent struct {
 
 	mu       sync.Mutex // guards what follows
 	waiting  map[chunkID]chan struct{}
-	cur, old map[chunkID]struct{} // two generations: when cur is full it becomes old
+	cur, old *idSet // two generations: when cur is full it becomes old
 }
 
 // NewRecent returns an empty memory. It grows up to 64 Ki ids.
@@ -45,8 +45,8 @@ func NewRecent() *Recent {
 	return &Recent{
 		seeds:   [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		waiting: make(map[chunkID]chan struct{}),
-		cur:     make(map[chunkID]struct{}),
-		old:     make(map[chunkID]struct{}),
+		cur:     &idSet{},
+		old:     &idSet{},
 	}
 }
 
@@ -55,6 +55,7 @@ func (r *Recent) id(tag string, chunk []byte) (id chunkID) {
 	for i, seed := range r.seeds {
 		id[i] = maphash.String(seed, tag)*0x9e3779b97f4a7c15 ^ maphash.Bytes(seed, chunk)
 	}
+	id[1] |= 1 // never zero, which is an empty slot of an idSet
 	return id
 }
 
@@ -65,10 +66,7 @@ func (r *Recent) begin(id chunkID) verdict {
 	if _, ok := r.waiting[id]; ok {
 		return pending
 	}
-	if _, ok := r.cur[id]; ok {
-		return acked
-	}
-	if _, ok := r.old[id]; ok {
+	if r.cur.has(id) || r.old.has(id) {
 		return acked
 	}
 	r.waiting[id] = nil
@@ -90,11 +88,11 @@ func (r *Recent) settle(ids []chunkID, safe bool) {
 		if !safe {
 			continue
 		}
-		if len(r.cur) >= recentLimit {
+		if r.cur.n >= recentLimit {
 			r.cur, r.old = r.old, r.cur
-			clear(r.cur)
+			r.cur.reset()
 		}
-		r.cur[id] = struct{}{}
+		r.cur.add(id)
 	}
 }
 
@@ -116,10 +114,7 @@ func (r *Recent) wait(ctx context.Context, id chunkID) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.cur[id]; ok {
-		return nil
-	}
-	if _, ok := r.old[id]; ok {
+	if r.cur.has(id) || r.old.has(id) {
 		return nil
 	}
 	return errRepeatFailed
