@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -11,10 +12,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
+	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -55,6 +58,13 @@ func (p *Params) chain(ctx context.Context, base aws.Config) (*aws.CredentialsCa
 			})), nil
 	case p.ECSAuth:
 		return p.container(base)
+	case p.Process != "":
+		return cached(processcreds.NewProvider(p.Process)), nil
+	case p.Instance != nil:
+		if firstEnv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" {
+			return p.container(base)
+		}
+		return cached(ec2rolecreds.New(func(o *ec2rolecreds.Options) { o.Client = p.Instance.client(base) })), nil
 	}
 	source, err := p.source(ctx, base)
 	if err != nil {
@@ -93,9 +103,28 @@ func (p *Params) source(ctx context.Context, base aws.Config) (aws.CredentialsPr
 	return cfg.Credentials, nil
 }
 
+// client asks the metadata service as configured.
+func (i *InstanceProfile) client(base aws.Config) *imds.Client {
+	return imds.NewFromConfig(base, func(o *imds.Options) {
+		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) { s.MaxAttempts = max(1, i.Retries+1) })
+		if i.Endpoint != "" {
+			o.Endpoint = i.Endpoint
+		}
+		if i.Timeout > 0 {
+			o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(i.Timeout)
+		}
+	})
+}
+
 func (p *Params) stsClient(base aws.Config, creds aws.CredentialsProvider) *sts.Client {
 	return sts.NewFromConfig(base, func(o *sts.Options) {
 		o.Credentials = creds
+		if p.STSRegion != "" {
+			o.Region = p.STSRegion
+		}
+		if proxy, err := proxyFor(p.STSProxy); err == nil && p.STSProxy != "" { // a wrong one was found by Check
+			o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(sdkTimeout).WithTransportOptions(func(t *http.Transport) { t.Proxy = proxy })
+		}
 		if p.STSEndpoint != "" {
 			o.BaseEndpoint = aws.String(p.STSEndpoint)
 		}
@@ -164,6 +193,10 @@ func (p *Params) tried() string {
 		return fmt.Sprintf("web identity of role %s with the token in %s", p.WebIdentity.RoleARN, p.WebIdentity.TokenFile)
 	case p.ECSAuth:
 		return "the container credential endpoint (aws_ecs_authentication)"
+	case p.Process != "":
+		return "the credential process " + p.Process
+	case p.Instance != nil:
+		return "the instance metadata service, or the container's endpoint"
 	case p.KeyID != "" && p.SecKey != "":
 		return "aws_key_id and aws_sec_key"
 	}
@@ -176,6 +209,9 @@ func (p *Params) tried() string {
 		return strings.Join(names, " and ") + " are set"
 	}
 	file := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
+	if p.SharedFile != "" {
+		file = p.SharedFile
+	}
 	if file == "" {
 		file = config.DefaultSharedCredentialsFilename()
 	}

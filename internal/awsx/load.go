@@ -33,6 +33,9 @@ func (p *Params) loadOptions() ([]func(*config.LoadOptions) error, error) {
 	if p.Region != "" {
 		opts = append(opts, config.WithRegion(p.Region))
 	}
+	if p.SharedFile != "" {
+		opts = append(opts, config.WithSharedCredentialsFiles([]string{p.SharedFile}))
+	}
 	if p.Profile != "" {
 		opts = append(opts, config.WithSharedConfigProfile(p.Profile))
 	}

@@ -42,6 +42,27 @@ type Params struct {
 	ECSAuth         bool          `conf:"aws_ecs_authentication" default:"false" doc:"credentials of the ECS task or EKS pod"`
 	WebIdentity     *WebIdentity  `section:"web_identity_credentials"`
 	RequestDeadline time.Duration `conf:"request_timeout" default:"60s" doc:"longest time for one request, connecting included"`
+
+	Sources
+}
+
+// Sources are further ways to credentials. They have no parameters of their own: an output
+// whose section names them sets the fields. What is set counts before the static keys, in
+// this order.
+type Sources struct {
+	Process    string           // command that prints credentials, as credential_process of a profile
+	Instance   *InstanceProfile // of this machine or container, and nothing else
+	SharedFile string           // file read instead of ~/.aws/credentials
+	STSRegion  string           // region whose STS is asked; the session's if not set
+	STSProxy   string           // proxy URL for STS alone
+}
+
+// InstanceProfile says how the instance metadata service is asked. In an ECS task, the
+// container's endpoint is asked instead.
+type InstanceProfile struct {
+	Endpoint string        // URL; the usual one if empty
+	Retries  int           // after the first question
+	Timeout  time.Duration // for one question; 0 is the SDK's
 }
 
 // WebIdentity is <web_identity_credentials>.

@@ -243,10 +243,14 @@ func (s *Session) Account() string {
 		return p.WebIdentity.RoleARN
 	case p.ECSAuth:
 		return "container"
+	case p.Process != "":
+		return "process " + p.Process
+	case p.Instance != nil:
+		return "instance"
 	case p.KeyID != "" && p.SecKey != "":
 		return p.KeyID
 	case p.Profile != "":
-		return "profile " + p.Profile
+		return "profile " + p.Profile + p.SharedFile
 	}
 	return "default"
 }
