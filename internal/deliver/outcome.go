@@ -182,7 +182,7 @@ func (d *Deliverer) closeGate(e *output.Error, now time.Time) {
 	}
 	g.tries++
 	g.until = now.Add(d.wait(g.tries, e.After)).UnixMilli()
-	if !g.reported && (g.lost > 1 || e.Kind == output.Credentials) {
+	if !g.reported && (g.lost > 1 || e.Kind == output.Credentials) && !d.stat.quiet(illClass(e.Kind)) {
 		g.reported = true
 		d.o.Log.Error("delivery fails; events wait in the buffer and it is tried again", "output", d.o.ID, "kind", e.Kind.String(), "error", e)
 	}

@@ -77,6 +77,7 @@ type stats struct {
 type illness struct {
 	lanes map[*lane]bool
 	since time.Time
+	told  bool // there was a line
 }
 
 // put counts a finished request.
@@ -131,8 +132,20 @@ func (s *stats) often(class string) bool {
 	return false
 }
 
+// quiet is often for callers that do not hold s.mu.
+func (s *stats) quiet(class string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.often(class)
+}
+
+// illClass is the class of lines about a kind of trouble. An endpoint that fails now and
+// then is seen by the output and by some of its lanes, again and again: that is one class.
+func illClass(k output.Kind) string { return "ill " + k.String() }
+
 // laneIll notes that a lane fails. The first lane with a kind of trouble is a line; more
-// of them are one line in ten seconds. A single transient failure is none.
+// of them are one line in ten seconds, and so is an endpoint that comes and goes. A single
+// transient failure is none.
 func (s *stats) laneIll(log *slog.Logger, id string, l *lane, e *output.Error) {
 	if l.attempts <= gateAfter && e.Kind != output.Denied && e.Kind != output.NoTarget {
 		return
@@ -147,13 +160,14 @@ func (s *stats) laneIll(log *slog.Logger, id string, l *lane, e *output.Error) {
 		i = &illness{lanes: map[*lane]bool{}, since: time.Now()}
 		s.ill[e.Kind] = i
 	}
-	if i.lanes[l] {
+	if i.lanes[l] && i.told {
 		return
 	}
 	i.lanes[l] = true
-	if len(i.lanes) > 1 && s.often("ill "+e.Kind.String()) {
+	if (i.told || e.Kind == output.Unavailable) && s.often(illClass(e.Kind)) {
 		return
 	}
+	i.told = true
 	log.Error("delivery to a destination fails; its events wait and it is tried again", "output", id, "lane", printable(l.key),
 		"kind", e.Kind.String(), "lanes_failing", len(i.lanes), "error", e)
 }
@@ -169,6 +183,9 @@ func (s *stats) laneWell(log *slog.Logger, id string, l *lane, now time.Time) {
 		delete(i.lanes, l)
 		if len(i.lanes) == 0 {
 			delete(s.ill, k)
+			if !i.told {
+				continue
+			}
 			log.Info("delivery to all destinations works again", "output", id, "kind", k.String(), "lane", printable(l.key),
 				"attempts", l.attempts, "after", now.Sub(i.since).Round(time.Millisecond))
 		}

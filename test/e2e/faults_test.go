@@ -33,6 +33,8 @@ type faultCase struct {
 	errors, warns int
 	// lostAnswers says that each strike may repeat one request.
 	lostAnswers bool
+	// warm has the streams made before the faults begin.
+	warm bool
 	// exact says that as many requests as lost their answer are counted as sent again.
 	exact bool
 }
@@ -63,10 +65,10 @@ func TestFaults(t *testing.T) {
 			rules: []emulator.FaultRule{{Kind: emulator.FaultHang, Operations: []string{put}, Count: 5}}},
 		{name: "slow answers", strikes: 10, errors: 0,
 			rules: []emulator.FaultRule{{Kind: emulator.FaultDelay, Operations: []string{put}, Duration: seconds(0.2)}}},
-		{name: "answer lost", strikes: 3, errors: 1, lostAnswers: true, exact: true, rules: lostNowAndThen("reset")},
-		{name: "answer lost in a time-out", strikes: 3, errors: 1, lostAnswers: true, exact: true, match: "request_timeout 0.5",
+		{name: "answer lost", strikes: 3, errors: 1, lostAnswers: true, warm: true, exact: true, rules: lostNowAndThen("reset")},
+		{name: "answer lost in a time-out", strikes: 3, errors: 1, lostAnswers: true, warm: true, exact: true, match: "request_timeout 0.5",
 			rules: lostNowAndThen("hang")},
-		{name: "answer lost behind a 500", strikes: 3, errors: 1, lostAnswers: true, rules: lostNowAndThen("500")},
+		{name: "answer lost behind a 500", strikes: 3, errors: 1, lostAnswers: true, warm: true, exact: true, rules: lostNowAndThen("500")},
 		{name: "answers lost in a row", strikes: 6, errors: 1, lostAnswers: true,
 			rules: []emulator.FaultRule{{Kind: emulator.FaultLostAnswer, Operations: []string{put}, After: 4, Count: 6}}},
 		{name: "expired credentials", strikes: 2, errors: 1,
@@ -99,10 +101,17 @@ func TestFaults(t *testing.T) {
 
 func (c *faultCase) run(t *testing.T) {
 	e := weirtest.Endpoint(t, emulator.Options{})
-	weirtest.Faults(t, e, c.rules...)
+	if !c.warm {
+		weirtest.Faults(t, e, c.rules...)
+	}
 	w := weirtest.Start(t, e, weirtest.Config{Match: c.match, Buffer: impatient}.String())
 	l := newLoad(w, "app", 4, 20)
 	defer l.close()
+	if c.warm {
+		l.sendAll(t, 1)
+		w.Drained()
+		weirtest.Faults(t, e, c.rules...)
+	}
 	// Load goes on for as long as the fault has work to do.
 	for end := time.Now().Add(weirtest.Patience); ; {
 		l.sendAll(t, 10)

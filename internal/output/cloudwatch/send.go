@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"time"
 
@@ -133,6 +134,9 @@ func (r *request) put(ctx context.Context, to int) *output.Error {
 				return nil
 			}
 		default:
+			// Of an error inside the service, or of a gateway's time-out, nobody knows how far
+			// the request had come. 503 is an answer before any work.
+			r.resent = r.resent || a.status >= 500 && a.status != http.StatusServiceUnavailable
 			return r.refusal(a, to)
 		}
 		if !again {
