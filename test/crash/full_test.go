@@ -234,9 +234,10 @@ func TestDiskFull(t *testing.T) {
 			if b := w.Output("out").Ledger; b.Lost() > 0 {
 				t.Errorf("events are booked as lost: %s", b)
 			}
-			if code, body := w.Get("/readyz"); code != http.StatusOK {
-				t.Errorf("with room again /readyz says %d %s", code, body)
-			}
+			weirtest.Eventually(t, "weir is ready, now that there is room", func() (string, bool) {
+				code, body := w.Get("/readyz")
+				return fmt.Sprint(code, " ", body), code == http.StatusOK
+			})
 			w.LogAtMost(4, 20) // of two processes
 		})
 	}
