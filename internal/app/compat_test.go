@@ -13,6 +13,7 @@ import (
 	"weir/internal/input/stdin"
 	"weir/internal/output/cloudwatch"
 	"weir/internal/output/file"
+	"weir/internal/output/s3"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/fluentd-compat.md anew")
@@ -60,6 +61,7 @@ func compatTables() string {
 		{"`<filter>` `@type record_transformer`", filter.RecordTransformerParams{}},
 		{"`<match>` `@type cloudwatch_logs`", cloudwatch.Params{}},
 		{"`<match>` `@type file`", file.Params{}},
+		{"`<match>` `@type s3`", s3.Params{}},
 		{"`<buffer>`", config.Buffer{}},
 		{"`<system>`", config.System{}},
 	} {

@@ -15,6 +15,7 @@ import (
 	"weir/internal/output"
 	"weir/internal/output/cloudwatch"
 	"weir/internal/output/file"
+	"weir/internal/output/s3"
 	"weir/internal/output/stdout"
 	"weir/internal/placeholder"
 	"weir/internal/ruby/timefmt"
@@ -32,11 +33,13 @@ func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, p
 		p.stdout(o, s)
 	case "file":
 		p.file(o, s)
+	case "s3":
+		p.s3(o, s)
 	case "null":
 		o.null = true
 		p.unused(s, "@type", "type", "@id", "id", "@label", "@log_level", "log_level", "never_flush")
 	default:
-		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, file, stdout, null, copy and relabel")
+		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, copy and relabel")
 		return false
 	}
 	return true
@@ -156,6 +159,24 @@ func (p *planner) file(o *outputPlan, s *fluentconf.Section) {
 	o.build = func(log *slog.Logger, _ *shared) (output.Output, error) {
 		opts.Log = log
 		return file.New(opts)
+	}
+}
+
+func (p *planner) s3(o *outputPlan, s *fluentconf.Section) {
+	var params s3.Params
+	config.Decode(s, &params, p.d)
+	o.buffer = config.ParseBuffer(s, config.BufferDefaults{Keys: []string{"time"}, Timekey: 24 * time.Hour}, p.d)
+	params.Check(s, o.names(), p.d)
+	f, usesTag := p.formatter(s, &formatting{params.FormatSection(s), params.Inject}, "out_file")
+	b := &o.buffer
+	opts := s3.Options{
+		Params: params, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag,
+		Limit: int(float64(b.ChunkLimit) * b.ChunkFullThreshold), Conns: max(b.Threads, 1),
+	}
+	o.detail = "to bucket " + params.Bucket
+	o.build = func(log *slog.Logger, _ *shared) (output.Output, error) {
+		opts.Log = log
+		return s3.New(context.Background(), opts)
 	}
 }
 
