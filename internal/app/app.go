@@ -83,18 +83,23 @@ func New(plan *Plan, o Options) (*App, error) {
 
 // Start opens everything in an order in which nothing flows before all of it is open: an
 // error leaves nothing behind.
-func (a *App) Start() (err error) {
+func (a *App) Start() error {
+	var undo cleanups
+	err := a.start(&undo)
+	if err != nil {
+		undo.run() // without the lock: the status page waits for it
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.inputs, a.web = nil, nil
+	}
+	return err
+}
+
+func (a *App) start(undo *cleanups) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.started = time.Now()
 	a.loaded = a.started
-	var undo cleanups
-	defer func() {
-		if err != nil {
-			undo.run()
-			a.inputs, a.web = nil, nil
-		}
-	}()
 	if a.web, err = startWeb(a); err != nil {
 		return err
 	}
