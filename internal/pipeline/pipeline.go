@@ -17,6 +17,7 @@ import (
 	"weir/internal/filter"
 	"weir/internal/input"
 	"weir/internal/ledger"
+	"weir/internal/retag"
 )
 
 // Target is where a route ends: an output's buffer and its book.
@@ -43,37 +44,47 @@ type Node struct {
 	Ends    []End
 }
 
-// End is a target or, behind a copy or a relabel with filters of its own, another node.
+// End is a target; or, behind a copy or a relabel with filters of its own, another node; or
+// a rewriter, whose events go on by their new tags.
 type End struct {
-	Target *Target
-	Next   *Node
+	Target  *Target
+	Next    *Node
+	Rewrite *Rewrite
 	// Optional is a <store ignore_error>: if it refuses, the others go on.
 	Optional bool
 }
 
-// Resolver finds the route of a tag; nil means that no <match> takes it. It is called once
-// for each tag that is not in the cache.
-type Resolver func(tag string) *Node
+// Rewrite is a rewrite_tag_filter in a route.
+type Rewrite struct {
+	Rewriter *retag.Rewriter
+	// Route finds the route of a new tag, for the label of the rule or "" for where the
+	// rewriter stands; nil means that no <match> takes it. depth counts rewriters before
+	// this one: beyond maxRewrites the events go round in a circle.
+	Route func(label, tag string) *Node
+	// Rest books what no rule took.
+	Rest *Target
+	// Unmatched books what no <match> took under its new tag.
+	Unmatched *Target
+}
+
+// maxRewrites bounds how often an event gets a new tag: more is a loop.
+const maxRewrites = 16
 
 // Ingress routes the batches of one source. It implements input.Emitter.
 type Ingress struct {
 	o     Options
-	mu    sync.RWMutex // guards cache
-	cache map[string]*Node
 	lost  doubling
+	loops doubling
 }
 
-// Options configures an Ingress. Resolve and Log are required.
+// Options configures an Ingress. Routes and Log are required.
 type Options struct {
-	Resolve   Resolver
+	Routes    *Routes
 	Log       *slog.Logger
 	In        *Counter     // everything the source has emitted
 	Unmatched *ledger.Book // the book for tags that no <match> takes
 	Delivered bool         // ack_after delivered
 }
-
-// tagCache bounds the routes remembered; Fluentd remembers 1024.
-const tagCache = 8192
 
 // New makes an Ingress.
 func New(o Options) *Ingress {
@@ -83,25 +94,7 @@ func New(o Options) *Ingress {
 	if o.Unmatched == nil {
 		o.Unmatched = &ledger.Book{}
 	}
-	return &Ingress{o: o, cache: map[string]*Node{}}
-}
-
-func (in *Ingress) route(tag string) *Node {
-	in.mu.RLock()
-	n, ok := in.cache[tag]
-	in.mu.RUnlock()
-	if ok {
-		return n
-	}
-	n = in.o.Resolve(tag)
-	tag = strings.Clone(tag) // it is borrowed
-	in.mu.Lock()
-	if len(in.cache) >= tagCache {
-		clear(in.cache)
-	}
-	in.cache[tag] = n
-	in.mu.Unlock()
-	return n
+	return &Ingress{o: o}
 }
 
 // work is what one Emit needs; pooled.
@@ -111,6 +104,12 @@ type work struct {
 	used    int      // of bufs
 	drops   []drop
 	appends []appendTo
+	batches []event.Batch    // of one target, for its reservation
+	retags  []*retag.Scratch // one for each rewriter on the way of this batch
+	retagAt int              // of retags
+	depth   int              // rewriters around the present one
+	loops   *doubling
+	log     *slog.Logger
 }
 
 type appendTo struct {
@@ -119,7 +118,6 @@ type appendTo struct {
 	optional bool
 	reserved bool
 	refused  bool // optional, and its buffer is full
-	again    bool // the same target has been asked for room before
 }
 
 // drop is what filters took out on the way to a target.
@@ -136,12 +134,12 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 	if b.Count == 0 {
 		return r, nil
 	}
-	n := in.route(b.Tag)
+	n := in.o.Routes.Route(b.Tag)
 	if n == nil {
 		in.unmatched(b)
 		return r, nil
 	}
-	w := works.Get().(*work)
+	w := in.begin()
 	defer w.release()
 	w.walk(n, b, false, 0, 0)
 	if err := w.reserve(ctx); err != nil {
@@ -159,34 +157,25 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
 		case a.reserved:
 			r.Add(input.Place{Store: a.target.Buffer, Seq: uint64(a.target.Buffer.Commit(a.batch))})
-		case a.again:
-			in.appendAgain(ctx, a, &r)
 		}
 	}
 	in.o.In.add(b.Count, len(b.Entries))
 	return r, nil
 }
 
-// appendAgain appends a batch to a target that has got one of the same Emit already: two
-// routes of a copy meet there. It could not be reserved, since a buffer lets reservations
-// wait for those before them to be committed, and it is too late to refuse.
-func (in *Ingress) appendAgain(ctx context.Context, a *appendTo, r *input.Receipt) {
-	seq, err := a.target.Buffer.Append(ctx, a.batch)
-	switch {
-	case err == nil:
-		r.Add(input.Place{Store: a.target.Buffer, Seq: uint64(seq)})
-	case !errors.Is(err, buffer.ErrDropped): // else booked by the buffer
-		a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
-	}
+func (in *Ingress) begin() *work {
+	w := works.Get().(*work)
+	w.loops, w.log = &in.loops, in.o.Log
+	return w
 }
 
 // Lost implements input.Emitter.
 func (in *Ingress) Lost(b event.Batch) {
-	n := in.route(b.Tag)
+	n := in.o.Routes.Route(b.Tag)
 	if n == nil {
 		return
 	}
-	w := works.Get().(*work)
+	w := in.begin()
 	defer w.release()
 	w.walk(n, b, false, 0, 0)
 	w.bookDrops()
@@ -244,8 +233,12 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 	}
 	for i := range n.Ends {
 		e := &n.Ends[i]
-		if e.Next != nil {
+		switch {
+		case e.Next != nil:
 			w.walk(e.Next, b, optional || e.Optional, filtered, failed)
+			continue
+		case e.Rewrite != nil:
+			w.rewrite(e.Rewrite, b, optional || e.Optional, filtered, failed)
 			continue
 		}
 		if filtered > 0 || failed > 0 {
@@ -255,6 +248,39 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 			w.appends = append(w.appends, appendTo{target: e.Target, batch: b, optional: optional || e.Optional})
 		}
 	}
+}
+
+// rewrite gives the events of b new tags and lets them go on. What filters took out before
+// is booked with what no rule took: it has no tag that would lead to a target.
+func (w *work) rewrite(rw *Rewrite, b event.Batch, optional bool, filtered, failed int) {
+	if w.depth >= maxRewrites {
+		if times, say := w.loops.hit(); say {
+			w.log.Error("rewrite_tag_filter gives events new tags in a circle, they are dropped", "tag", b.Tag, "times", times,
+				"hint", "the new tag is matched by the same <match> again: send it to a @label")
+		}
+		w.appends = append(w.appends, appendTo{target: rw.Unmatched, batch: b})
+		return
+	}
+	if w.retagAt == len(w.retags) {
+		w.retags = append(w.retags, &retag.Scratch{})
+	}
+	s := w.retags[w.retagAt]
+	w.retagAt++
+	groups, dropped := rw.Rewriter.Apply(s, b.Tag, b.Entries)
+	if filtered+dropped > 0 || failed > 0 {
+		w.drops = append(w.drops, drop{rw.Rest, filtered + dropped, failed})
+	}
+	w.depth++
+	for i := range groups {
+		g := &groups[i]
+		next := event.Batch{Tag: g.Tag, Entries: g.Entries, Count: g.Count, First: g.First, Last: g.Last}
+		if n := rw.Route(g.Label, g.Tag); n != nil {
+			w.walk(n, next, optional, 0, 0)
+		} else {
+			w.appends = append(w.appends, appendTo{target: rw.Unmatched, batch: next})
+		}
+	}
+	w.depth--
 }
 
 // filter runs a chain of filters back and forth between two buffers. They stay taken until
@@ -292,37 +318,45 @@ func (w *work) filter(fs []filter.Filter, b event.Batch) (out event.Batch, faile
 
 // reserve asks every target for room; if one refuses, none has taken anything. It asks in
 // the order of the targets' names, whatever the route: two batches that each wait for room
-// which the other has reserved would wait for ever.
+// which the other has reserved would wait for ever. What goes to one target is one
+// reservation, for all of it or for nothing.
 func (w *work) reserve(ctx context.Context) error {
 	if len(w.appends) > 1 {
 		slices.SortStableFunc(w.appends, func(a, b appendTo) int { return strings.Compare(a.target.ID, b.target.ID) })
 	}
-	for i := range w.appends {
-		a := &w.appends[i]
-		if a.target.Buffer == nil {
+	for i, j := 0, 0; i < len(w.appends); i = j {
+		target, optional := w.appends[i].target, true
+		w.batches = w.batches[:0]
+		events := 0
+		for j = i; j < len(w.appends) && w.appends[j].target == target; j++ {
+			w.batches = append(w.batches, w.appends[j].batch)
+			optional = optional && w.appends[j].optional
+			events += w.appends[j].batch.Count
+		}
+		if target.Buffer == nil {
 			continue
 		}
-		if i > 0 && w.appends[i-1].target == a.target && w.appends[i-1].reserved != w.appends[i-1].again {
-			a.again = true
-			continue
+		err := target.Buffer.Reserve(ctx, w.batches...)
+		dropped := errors.Is(err, buffer.ErrDropped) // by its policy, and booked
+		if err != nil && !dropped && !optional {
+			w.unreserve(i)
+			return fmt.Errorf("append %d events of tag %q to output %s: %w", events, w.appends[i].batch.Tag, target.ID, err)
 		}
-		err := a.target.Buffer.Reserve(ctx, a.batch)
-		switch {
-		case err == nil:
-			a.reserved = true
-		case errors.Is(err, buffer.ErrDropped): // by its policy, and booked
-		case a.optional:
-			a.refused = true
-		default:
-			for j := range w.appends[:i] {
-				if p := &w.appends[j]; p.reserved {
-					p.target.Buffer.Unreserve(p.batch)
-				}
-			}
-			return fmt.Errorf("append %d events of tag %q to output %s: %w", a.batch.Count, a.batch.Tag, a.target.ID, err)
+		for k := i; k < j; k++ {
+			w.appends[k].reserved = err == nil
+			w.appends[k].refused = err != nil && !dropped
 		}
 	}
 	return nil
+}
+
+// unreserve gives back what was reserved for w.appends[:end].
+func (w *work) unreserve(end int) {
+	for i := range w.appends[:end] {
+		if a := &w.appends[i]; a.reserved {
+			a.target.Buffer.Unreserve(a.batch)
+		}
+	}
 }
 
 // keepScratch is how much working memory a pooled work may keep.
@@ -330,13 +364,18 @@ const keepScratch = 4 << 20
 
 func (w *work) release() {
 	clear(w.appends)
-	w.drops, w.appends, w.used = w.drops[:0], w.appends[:0], 0
+	clear(w.batches)
+	clear(w.drops)
+	w.drops, w.appends, w.batches, w.used, w.retagAt, w.depth = w.drops[:0], w.appends[:0], w.batches[:0], 0, 0, 0
 	total := cap(w.scratch.Buf)
+	for _, s := range w.retags {
+		total += s.Size()
+	}
 	for _, b := range w.bufs {
 		total += cap(b)
 	}
 	if total > keepScratch {
-		w.bufs, w.scratch.Buf = nil, nil
+		w.bufs, w.scratch.Buf, w.retags = nil, nil, nil
 	}
 	works.Put(w)
 }
