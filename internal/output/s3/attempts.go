@@ -53,11 +53,12 @@ func (as *attempts) keep(r *request, a *attempt) {
 	if as.m == nil {
 		as.m = map[attemptKey]*attempt{}
 	}
-	for k := range as.m {
-		if len(as.m) < maxAttempts {
-			break
+	for _, all := range []bool{false, true} { // those that cannot be there first
+		for k, old := range as.m {
+			if len(as.m) >= maxAttempts && (all || !old.unsure) {
+				delete(as.m, k)
+			}
 		}
-		delete(as.m, k)
 	}
 	as.m[attemptKey{r.lane, r.spool.total}] = a
 }

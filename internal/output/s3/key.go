@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -11,15 +12,15 @@ import (
 	"weir/internal/placeholder"
 )
 
-// A key has marks for what is only known when the object is sent: a zero byte and a letter.
+// A key has marks for what is only known when the object is sent: a zero byte and a word.
 // No value from a tag or a record can hold a zero byte.
 const (
-	markIndex = "\x00i"
-	markUUID  = "\x00u"
-	markHex   = "\x00x"
-	markHMS   = "\x00h"
-	markChunk = "\x00c"
-	markEnd   = "\x00." // ends a part of a lane
+	markIndex = "\x00{index}"
+	markUUID  = "\x00{uuid_flush}"
+	markHex   = "\x00{hex_random}"
+	markHMS   = "\x00{hms_slice}"
+	markChunk = "\x00{chunk_id}"
+	markEnd   = "\x00|" // ends a part of a lane
 )
 
 // maxKey is the longest key that S3 takes, in bytes.
@@ -61,7 +62,7 @@ func (p *Params) compileKey(names placeholder.Options) (keyFormat, []placeholder
 
 // readable shows marks as they were written.
 func readable(s string) string {
-	return strings.NewReplacer(`\x00i`, "%{index}", `\x00u`, "%{uuid_flush}", `\x00x`, "%{hex_random}", `\x00h`, "%{hms_slice}", `\x00c`, "${chunk_id}").Replace(s)
+	return strings.NewReplacer(`\x00{chunk_id}`, "${chunk_id}", `\x00{`, "%{").Replace(s)
 }
 
 // keyText makes a template of the key's format.
@@ -181,23 +182,9 @@ func (f *keyFormat) expand(text string, v *fresh) string {
 
 // longest is how long a key with marks can become, about.
 func (f *keyFormat) longest(key []byte) int {
-	n := len(key)
-	for i := 0; i+1 < len(key); i++ {
-		if key[i] != 0 {
-			continue
-		}
-		switch key[i+1] {
-		case 'u':
-			n += 34
-		case 'c':
-			n += 30
-		case 'x':
-			n += f.hexLen - 2
-		case 'h':
-			n += 4
-		case 'i':
-			n += max(len(fmt.Sprintf(f.index, 99999)), 5) - 2
-		}
+	if bytes.IndexByte(key, 0) < 0 {
+		return len(key)
 	}
-	return n
+	v := fresh{index: 99999}
+	return len(f.expand(string(key), &v))
 }

@@ -140,7 +140,7 @@ func TestSplitCovers(t *testing.T) {
 		var entries [][]byte
 		for range rapid.IntRange(1, 20).Draw(t, "events") {
 			at := noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "half hours")) * 30 * time.Minute)
-			entries = append(entries, entry(at, "n", rapid.SampledFrom([]string{"", "1", "2", "../", "\x00", "\x00i"}).Draw(t, "n")))
+			entries = append(entries, entry(at, "n", rapid.SampledFrom([]string{"", "1", "2", "../", "\x00", "\x00{index}"}).Draw(t, "n")))
 		}
 		alone := func(e []byte) (lane string) {
 			o.Splitter().Split(batchOf(tag, e), func(l []byte, r output.Run) { lane = fmt.Sprintf("%q %v", l, r.Fate) })

@@ -155,7 +155,7 @@ func (o *Output) compile(names placeholder.Options) error {
 		}
 		o.templates = append(o.templates, t)
 	}
-	if rest := chunkKeys(names); rest != "" {
+	if rest := chunkKeys(names, key.template.String()); rest != "" {
 		t, _ := placeholder.Compile(rest, names)
 		o.templates = append(o.templates, t)
 	}
@@ -175,22 +175,20 @@ func compileMeta(text string, names placeholder.Options) (*placeholder.Template,
 	return placeholder.Compile(text, names)
 }
 
-// chunkKeys is a text that has all chunk keys: events that differ in one of them are not
-// put into one object, even where its key does not show that.
-func chunkKeys(names placeholder.Options) string {
+// chunkKeys is a text that has all chunk keys which the key does not show: events that
+// differ in one of them are not put into one object.
+func chunkKeys(names placeholder.Options, key string) string {
 	var parts []string
 	for _, k := range names.ChunkKeys {
-		if k != "time" {
+		if k != "time" && !strings.Contains(key, "${"+k+"}") {
 			parts = append(parts, "${"+k+"}")
 		}
 	}
 	if names.Timekey > 0 {
 		parts = append(parts, "%s")
 	}
-	return strings.Join(parts, "\x00.")
+	return strings.Join(parts, "\x00|")
 }
-
-// Request, Scope and Close complete output.Output.
 
 // Scope implements output.Output: S3 throttles by prefixes of keys, which it makes as it
 // likes; a bucket is what can be told from outside.

@@ -148,6 +148,7 @@ func (r *request) Send(ctx context.Context) output.Result {
 		r.o.attempts.keep(r, a)
 		return res
 	}
+	r.spool.release()
 	res.Ended = r.ended
 	r.o.delayed(r, a)
 	return res

@@ -124,7 +124,7 @@ func (s *splitter) find(dst []byte, c placeholder.Context) ([]byte, ledger.Reaso
 // appendHeader appends text in which what cannot stand in a header is a blank. Marks stay.
 func appendHeader(dst, text []byte) []byte {
 	for i, c := range text {
-		isMark := c == 0 && i+1 < len(text) && strings.IndexByte("iuxhc", text[i+1]) >= 0
+		isMark := c == 0 && bytes.HasPrefix(text[i:], []byte(markIndex))
 		if c < ' ' && !isMark || c == 0x7f {
 			c = ' '
 		}

@@ -44,16 +44,21 @@ func newSpool(dir string) *spool { return &spool{dir: dir, whole: md5.New(), par
 
 // reset empties the spool. Its file is gone with its last descriptor.
 func (s *spool) reset() {
-	if s.file != nil {
-		_ = s.file.Close() // it has no name any more: nothing of it is kept
-		s.file = nil
-	}
+	s.release()
 	s.mem, s.size, s.none, s.err, s.sums = s.mem[:0], 0, nil, nil, s.sums[:0]
 	if cap(s.mem) > 2*inMemory {
 		s.mem = nil
 	}
 	s.whole.Reset()
 	s.part.Reset()
+}
+
+// release gives the file back when the object has arrived.
+func (s *spool) release() {
+	if s.file != nil {
+		_ = s.file.Close() // it has no name any more: nothing of it is kept
+		s.file = nil
+	}
 }
 
 // Write appends p. After an error the spool cannot be used until reset.

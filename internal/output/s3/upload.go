@@ -206,10 +206,25 @@ func (o *Output) head(ctx context.Context, key string) (*s3.HeadObjectOutput, er
 	if err == nil {
 		return out, nil
 	}
-	if a := answerOf(err); a.status == http.StatusNotFound && a.code != "NoSuchBucket" {
+	switch answerOf(err).status {
+	case http.StatusNotFound:
+		return nil, nil
+	case 0, http.StatusServiceUnavailable:
+		return nil, err
+	}
+	// The answer to HEAD has no body, and so does not say why: GET does.
+	get, gerr := o.client.GetObject(ctx, &s3.GetObjectInput{
+		Bucket: in.Bucket, Key: in.Key, Range: aws.String("bytes=0-0"),
+		SSECustomerAlgorithm: in.SSECustomerAlgorithm, SSECustomerKey: in.SSECustomerKey, SSECustomerKeyMD5: in.SSECustomerKeyMD5,
+	})
+	if gerr == nil {
+		_ = get.Body.Close() // nothing of it is wanted
+		return nil, err
+	}
+	if a := answerOf(gerr); a.status == http.StatusNotFound && a.code == "NoSuchKey" {
 		return nil, nil
 	}
-	return nil, err
+	return nil, gerr
 }
 
 // ours says whether the object at the attempt's key is the one of the request. Where the

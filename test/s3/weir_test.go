@@ -1,0 +1,225 @@
+package s3
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/test/forwardclient"
+	"weir/test/weirtest"
+)
+
+// config is a forward source and an s3 output with lines of <match> and of <buffer>.
+func config(match, buffer string) string {
+	return `
+<source>
+  @type forward
+  @id in
+  port $PORT
+  bind 127.0.0.1
+</source>
+<match **>
+  @type s3
+  @id out
+  s3_bucket logs
+  ` + match + `
+  <format>
+    @type json
+  </format>
+  <buffer tag,time>
+    timekey 1d
+    flush_mode interval
+    flush_thread_count 4
+    ` + buffer + `
+  </buffer>
+</match>
+`
+}
+
+const (
+	memory  = "@type memory\nflush_interval 0.2"
+	file    = "@type file\npath $DIR/buffer\nflush_interval 0.2"
+	byIndex = "s3_object_key_format a/%Y/%{index}.%{file_extension}"
+)
+
+// start starts a weir against a server.
+func start(t *testing.T, g *gateway, conf string) *weirtest.Weir {
+	t.Helper()
+	w := weirtest.New(t, nil, conf)
+	w.Env = g.env()
+	w.Start()
+	return w
+}
+
+// feed sends n messages of 100 events of a tag, the first with id first.
+func feed(t *testing.T, w *weirtest.Weir, tag string, first uint64, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s := &weirtest.Sender{Addr: w.Addr(), Tag: tag, Mode: forwardclient.Packed, Events: 100, Window: 8, First: first, Step: time.Millisecond}
+	defer s.Close()
+	for range n {
+		if err := s.Send(ctx); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+	if err := s.Flush(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTwoReplicasOneSeries: two replicas with four threads each write objects that only an
+// index tells apart. Nothing is overwritten, nothing arrives twice, and nobody complains.
+func TestTwoReplicasOneSeries(t *testing.T) {
+	g := startGateway(t, "logs")
+	const tags, messages = 5, 30
+	var wg sync.WaitGroup
+	var weirs []*weirtest.Weir
+	for r := range 2 {
+		w := start(t, g, config(byIndex, memory))
+		weirs = append(weirs, w)
+		for i := range tags {
+			wg.Go(func() { feed(t, w, fmt.Sprint("tag", i), uint64((r*tags+i)*messages*100), messages) })
+		}
+	}
+	wg.Wait()
+	for _, w := range weirs {
+		w.Drained()
+		w.Ends("out", tags*messages*100, nil)
+		w.Stop(10 * time.Second)
+		w.LogAtMost(0, 1) // the memory buffer's warning
+	}
+	g.want("logs", 2*tags*messages*100, 0)
+	// Indexes without holes: as many objects as the highest says.
+	objects := g.objects("logs")
+	for i := range objects {
+		if name := fmt.Sprintf("a/%s/%d.gz", time.Now().UTC().Format("2006"), i); !contains(objects, name) {
+			t.Errorf("there are %d objects, but no %s", len(objects), name)
+		}
+	}
+	t.Logf("%d objects", len(objects))
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// TestAnswersGetLost: one answer in four to a put is lost. Nothing is missing and nothing
+// is there twice.
+func TestAnswersGetLost(t *testing.T) {
+	g := startGateway(t, "logs")
+	var n, lost atomic.Int64
+	p := newProxy(t, g.addr, func(r *http.Request) bool {
+		if r.Method != http.MethodPut || n.Add(1)%4 != 0 {
+			return false
+		}
+		lost.Add(1)
+		return true
+	})
+	w := weirtest.New(t, nil, config(byIndex, memory+"\nretry_wait 0.1\nretry_max_interval 0.2"))
+	w.Env = []string{"AWS_ENDPOINT_URL_S3=" + p.url}
+	w.Start()
+	const messages = 40
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() { feed(t, w, fmt.Sprint("tag", i), uint64(i*messages*100), messages) })
+	}
+	wg.Wait()
+	w.Drained()
+	g.want("logs", 4*messages*100, 0)
+	if lost.Load() == 0 {
+		t.Error("no answer was lost")
+	}
+	t.Logf("%d answers lost of %d", lost.Load(), n.Load())
+}
+
+// TestServerComesLater: neither a server that is not there nor wrong keys keep weir from
+// starting, and what was accepted arrives when the server is there. The bucket is made.
+func TestServerComesLater(t *testing.T) {
+	g := newGateway(t)
+	w := start(t, g, config(byIndex, file+"\nretry_wait 0.1\nretry_max_interval 0.2"))
+	feed(t, w, "a", 0, 10)
+	weirtest.Eventually(t, "an error of the output", func() (string, bool) {
+		e := w.Output("out").LastError
+		return fmt.Sprint(e), e != nil
+	})
+	g.start()
+	w.Drained()
+	w.Stop(10 * time.Second)
+	g.want("logs", 1000, 0)
+	w.LogAtMost(1, 0) // that it fails, once
+}
+
+// TestWrongSecret: signatures are verified, and wrong keys are the output's trouble.
+func TestWrongSecret(t *testing.T) {
+	g := startGateway(t, "logs")
+	w := start(t, g, config(byIndex+"\naws_key_id AKIDEXAMPLE\naws_sec_key wrong", file))
+	feed(t, w, "a", 0, 1)
+	weirtest.Eventually(t, "the service's refusal", func() (string, bool) {
+		e := w.Output("out").LastError
+		return fmt.Sprint(e), e != nil && strings.Contains(e.Text, "SignatureDoesNotMatch")
+	})
+	if r := w.Output("out").Retries["credentials"]; r == 0 {
+		t.Errorf("retries %v", w.Output("out").Retries)
+	}
+	// The right secret after a reload takes over the buffer.
+	w.SetConfig(config(byIndex+"\naws_key_id AKIDEXAMPLE\naws_sec_key secret", file))
+	w.Signal(1)
+	w.Drained()
+	g.want("logs", 100, 0)
+}
+
+// TestLargeObjectGoesInParts: a chunk of 40 MB is one object, put in parts from a file.
+func TestLargeObjectGoesInParts(t *testing.T) {
+	g := startGateway(t, "logs")
+	w := start(t, g, config("store_as text\n"+byIndex, "@type memory\nflush_interval 60\nchunk_limit_size 40m"))
+	var wg sync.WaitGroup
+	const messages = 1000
+	for i := range 4 {
+		wg.Go(func() { feed(t, w, "big", uint64(i*messages*100), messages) })
+	}
+	wg.Wait()
+	w.Stop(30 * time.Second) // flushes the rest
+	g.want("logs", 4*messages*100, 0)
+	var largest int64
+	for _, o := range g.objects("logs") {
+		i, err := os.Stat(filepath.Join(g.root, "logs", o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, i.Size())
+	}
+	if n := len(g.objects("logs")); n > 2 || largest < 30<<20 {
+		t.Errorf("%d objects, the largest of %d bytes", n, largest)
+	}
+	w.LogAtMost(0, 1)
+}
+
+// TestKilled: what was acknowledged is there after SIGKILL; only what was in flight may be
+// there twice.
+func TestKilled(t *testing.T) {
+	g := startGateway(t, "logs")
+	w := start(t, g, config(byIndex, "@type file\npath $DIR/buffer\nflush_interval 0.05"))
+	const rounds, messages = 4, 30
+	for r := range rounds {
+		feed(t, w, "a", uint64(r*messages*100), messages)
+		w.Kill()
+		w.Start()
+	}
+	w.Drained()
+	w.Stop(10 * time.Second)
+	g.want("logs", rounds*messages*100, rounds*messages*100/4)
+}
