@@ -107,47 +107,76 @@ func measureIdle(ctx context.Context, b *bench, s *subject) (string, error) {
 	return fmt.Sprintf("resident %s after the start, %s idle after 1000 events; CPU of 10 idle seconds: %v", mib(fresh.rss), mib(u.rss), u.cpu()-was.cpu()), r.terminate()
 }
 
-// measureAllocs counts heap allocations per 1000 events, acknowledgements included.
+// measureAllocs counts heap allocations per 1000 events, acknowledgements included: all of
+// them, and those of the way into the buffer alone, for which the endpoint is taken away.
 func measureAllocs(ctx context.Context, b *bench, s *subject) (string, error) {
 	var lines []string
 	for _, c := range cases() {
-		r, err := b.begin(ctx, s, "allocs", setup{key: c.key}, false)
+		line, err := b.allocs(ctx, c, s)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("%s: %w", c.name, err)
 		}
-		j := c.job
-		j.Addr, j.Conns = r.addr, 2
-		j.Events = 200_000
-		if _, _, err := b.send(ctx, r, j); err != nil { // warm up
-			return "", err
-		}
-		if err := b.sink.ask("/reset", nil); err != nil {
-			return "", err
-		}
-		before, err := r.mallocs()
-		if err != nil {
-			return "", err
-		}
-		scrape, err := r.mallocs() // what asking costs
-		if err != nil {
-			return "", err
-		}
-		j.Events = 2_000_000
-		report, t, err := b.send(ctx, r, j)
-		if err != nil {
-			return "", err
-		}
-		after, err := r.mallocs()
-		if err != nil {
-			return "", err
-		}
-		n := after - scrape - (scrape - before)
-		lines = append(lines, fmt.Sprintf("%s %.1f (%d puts, %.0f a put)", c.name, n*1000/float64(report.Events), t.Puts, n/float64(t.Puts)))
-		if err := r.terminate(); err != nil {
-			return "", err
-		}
+		lines = append(lines, line)
 	}
 	return "allocations per 1000 events: " + strings.Join(lines, "; "), nil
+}
+
+func (b *bench) allocs(ctx context.Context, c benchCase, s *subject) (string, error) {
+	r, err := b.begin(ctx, s, "allocs", setup{key: c.key}, false)
+	if err != nil {
+		return "", err
+	}
+	j := c.job
+	j.Addr, j.Conns, j.Events = r.addr, 2, 400_000
+	if _, _, err := b.send(ctx, r, j); err != nil { // warm up
+		return "", err
+	}
+	if err := b.sink.ask("/reset", nil); err != nil {
+		return "", err
+	}
+	j.Events = 2_000_000
+	var t tally
+	all, err := r.allocations(func() (err error) {
+		_, t, err = b.send(ctx, r, j)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(b.sink.ask("/reset", nil), b.sink.ask("/down", nil)); err != nil {
+		return "", err
+	}
+	in, err := r.allocations(func() error {
+		_, err := b.client(ctx, j)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := b.sink.ask("/up", nil); err != nil {
+		return "", err
+	}
+	if _, err := b.drained(ctx, r, int64(j.Events), time.Minute); err != nil {
+		return "", err
+	}
+	per := func(n float64) float64 { return n * 1000 / float64(j.Events) }
+	return fmt.Sprintf("%s %.1f (%d puts), into the buffer alone %.2f", c.name, per(all), t.Puts, per(in)), r.terminate()
+}
+
+// allocations counts the heap allocations of the subject while do runs.
+func (r *running) allocations(do func() error) (float64, error) {
+	var n [4]float64 // the first questions cost more than the later ones
+	for i := range n {
+		var err error
+		if n[i], err = r.mallocs(); err != nil {
+			return 0, err
+		}
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := r.mallocs()
+	return max(after-n[3]-(n[3]-n[2]), 0), err
 }
 
 // mallocs reads the number of heap allocations so far from weir's metrics.
