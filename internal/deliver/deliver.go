@@ -78,6 +78,7 @@ type Deliverer struct {
 	timers   timers
 	timer    *time.Timer
 	timerAt  int64
+	window   int // most pieces that may wait: maxPieces, but for tests
 	pieces   int // waiting in all lanes
 	bytes    int // of entries waiting in all lanes
 	dueBytes int // likewise in lanes of the ready queue
@@ -131,7 +132,7 @@ func New(o Options) *Deliverer {
 	if o.ReadAhead <= 0 || o.ReadAhead > readAhead {
 		o.ReadAhead = readAhead
 	}
-	d := &Deliverer{lanes: map[string]*lane{}, sweepAt: 1024}
+	d := &Deliverer{lanes: map[string]*lane{}, sweepAt: 1024, window: maxPieces}
 	most, events, first := maxFull, 10_000, firstFull
 	if s, ok := o.Output.(output.Sized); ok {
 		d.sized = true

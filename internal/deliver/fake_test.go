@@ -55,6 +55,7 @@ func numbers(b []byte) []uint32 {
 type fake struct {
 	limit    int   // entries in a request
 	lotLimit int64 // of the parking lot; default 16 MiB
+	window   int   // pieces that may wait; default maxPieces
 	spanned  bool  // entries may not stand beside others: each fills a request
 	byNumber uint32
 	// answer decides about a request; nil accepts all.
@@ -229,6 +230,9 @@ func newRigOn(t *testing.T, fs vfs.FS, recent int64, out *fake, change func(*Opt
 		o.Parking = r.lot
 	}
 	r.d = New(o)
+	if out.window > 0 {
+		r.d.window = out.window
+	}
 	r.d.Start()
 	return r
 }

@@ -250,7 +250,7 @@ func (d *Deliverer) parkLane(l *lane, kind output.Kind, err error) {
 // time: the reader could not go on for the others. Callers hold d.mu.
 func (d *Deliverer) relieve() {
 	now := time.Now()
-	if d.parking == nil || d.o.Retry.ParkAfter <= 0 || d.gate.shut || d.pieces < maxPieces || now.Sub(d.relieved) < time.Second {
+	if d.parking == nil || d.o.Retry.ParkAfter <= 0 || d.gate.shut || d.pieces < d.window || now.Sub(d.relieved) < time.Second {
 		return
 	}
 	d.relieved = now

@@ -109,7 +109,7 @@ func (r *reader) handOver() bool {
 		c := &r.cuts[i]
 		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{c.ref, c.due, c.tag})
 	}
-	for !d.stopped && (d.pieces-d.left >= maxPieces || d.dueBytes >= d.o.ReadAhead || d.pausedByOutage()) {
+	for !d.stopped && (d.pieces-d.left >= d.window || d.dueBytes >= d.o.ReadAhead || d.pausedByOutage()) {
 		d.relieve()
 		d.hasten()
 		d.room.Wait()

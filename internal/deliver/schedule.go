@@ -158,7 +158,7 @@ func (d *Deliverer) learn(raw int, fill float64) {
 // reader cannot go on, and nothing else would make room: with flush_mode lazy that could
 // take until the end of the window. Callers hold d.mu.
 func (d *Deliverer) hasten() {
-	if d.pieces-d.left < maxPieces || d.dueBytes > 0 || d.building > 0 || d.flights > 0 {
+	if d.pieces-d.left < d.window || d.dueBytes > 0 || d.building > 0 || d.flights > 0 {
 		return
 	}
 	var most *lane

@@ -489,7 +489,7 @@ func TestEmptyLanesKeepLittleMemory(t *testing.T) {
 	one := batch("", 0, 1)
 	for l := range 2000 {
 		one.Tag = fmt.Sprint(l)
-		for range 200 {
+		for range 60 {
 			r.append(one)
 		}
 	}
@@ -509,6 +509,7 @@ func TestEmptyLanesKeepLittleMemory(t *testing.T) {
 func TestBadLaneDoesNotFillMemoryForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()
+		out.window = 1000
 		out.answer = func(lane string, _ []uint32) output.Result {
 			if lane == "bad" {
 				return fails(output.Denied)
@@ -517,9 +518,13 @@ func TestBadLaneDoesNotFillMemoryForAll(t *testing.T) {
 		}
 		r := newRig(t, out, func(o *Options) { o.Retry.ParkAfter = time.Minute })
 		one := batch("bad", 0, 1)
-		for range 2 * maxPieces { // each a batch of its own
+		for i := range 60_000 { // each a batch of its own
 			r.append(one)
+			if i%1000 == 0 {
+				synctest.Wait() // and a frame of its own now and then
+			}
 		}
+		synctest.Wait()
 		r.append(batch("good", 0, 1))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
