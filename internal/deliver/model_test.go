@@ -75,6 +75,7 @@ type plan struct {
 	workers, perLane int
 	lanes            int
 	park             bool
+	second           bool // a <secondary>, and retries that end soon
 	limit            int
 	badness          int // per cent of requests that fail
 	badLane          int // lane that always fails for a while; -1 none
@@ -96,6 +97,7 @@ func drawPlan(t *rapid.T) plan {
 		perLane: rapid.SampledFrom([]int{1, 1, 3}).Draw(t, "perLane"),
 		lanes:   rapid.IntRange(1, 5).Draw(t, "lanes"),
 		park:    rapid.Bool().Draw(t, "park"),
+		second:  rapid.SampledFrom([]bool{false, false, true}).Draw(t, "second"),
 		limit:   rapid.SampledFrom([]int{3, 10, 50}).Draw(t, "limit"),
 		badness: rapid.SampledFrom([]int{0, 20, 60}).Draw(t, "badness"),
 		badLane: rapid.IntRange(-1, 3).Draw(t, "badLane"),
@@ -119,6 +121,7 @@ type course struct {
 	t       *testing.T
 	fs      *vfstest.FS
 	out     *fake
+	other   *fake // the secondary
 	o       Options
 	buf     *buffer.Buffer
 	lot     *buffer.Buffer
@@ -183,6 +186,16 @@ func (c *course) end(lane string, ns []uint32) {
 	}
 }
 
+// answerOther is the secondary's answer.
+func (c *course) answerOther(string, []uint32) output.Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.healed && c.rng.IntN(100) < 50 {
+		return fails(output.Unavailable)
+	}
+	return output.Result{}
+}
+
 func (c *course) open() {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	c.book, c.lotBook = &ledger.Book{}, &ledger.Book{}
@@ -193,6 +206,9 @@ func (c *course) open() {
 	}
 	c.o = Options{ID: "out", Buffer: c.buf, Output: c.out, Log: log, Workers: c.workers, PerLane: c.perLane,
 		Retry: DefaultRetry, Linger: Linger{Interval: time.Second, Events: c.limit}, Throttle: &Throttle{}}
+	if c.second {
+		c.o.Secondary, c.o.Retry.MaxTimes = c.other, 3
+	}
 	if c.park {
 		c.lot, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "l", Book: c.lotBook, Log: log, Limit: 16 << 10, Durability: buffer.OS, Parked: true})
 		if err != nil {
@@ -287,7 +303,7 @@ func (c *course) run() {
 
 // verify compares what arrived and what was booked with what was appended.
 func (c *course) verify() {
-	var delivered, rest, total uint64
+	var delivered, rest, total, missing uint64
 	for l := range c.lanes {
 		seen := make([]int, c.next[l])
 		got := c.out.got(fmt.Sprint("l", l))
@@ -298,10 +314,22 @@ func (c *course) verify() {
 			}
 		}
 		delivered += uint64(len(got))
+		other := c.other.got(fmt.Sprint("l", l))
+		delivered += uint64(len(other))
+		for _, n := range other {
+			seen[n]++
+		}
 		total += uint64(c.next[l])
 		for n, times := range seen {
 			_, ended := c.ended[uint32(n)*8+uint32(l)]
 			want := 1
+			if c.second && times == 0 && !ended && n%97 != 13 {
+				missing++ // and must be booked as given up
+				continue
+			}
+			if n%97 == 13 && times == 1 && slices.Contains(other, uint32(n)) {
+				continue // the secondary does not refuse it
+			}
 			if ended || n%97 == 13 {
 				want = 0
 				rest++
@@ -318,6 +346,11 @@ func (c *course) verify() {
 	if n := s.Delivered + p.Delivered; n != delivered {
 		c.t.Errorf("booked as delivered %d, delivered %d", n, delivered)
 	}
+	if n := s.Dropped[ledger.RetryLimit] + p.Dropped[ledger.RetryLimit]; n < missing {
+		c.t.Errorf("%d events are missing, %d were given up", missing, n)
+	} else {
+		rest += missing
+	}
 	if n := s.Ended() - s.Delivered - s.Moved + p.Ended() - p.Delivered; n != rest {
 		c.t.Errorf("booked as ended otherwise %d, want %d", n, rest)
 	}
@@ -331,6 +364,8 @@ func TestAnyCourseOfEvents(t *testing.T) {
 				c := &course{plan: p, t: t, fs: vfstest.New(), out: newFake(), ended: map[uint32]ledger.Fate{},
 					rng: rand.New(rand.NewPCG(p.seed, 1))}
 				c.out.limit, c.out.answer = p.limit, c.answer
+				c.other = newFake()
+				c.other.limit, c.other.answer = p.limit, c.answerOther
 				c.run()
 			})
 		})
