@@ -229,7 +229,7 @@ func (c *cleanups) run() {
 // ingress makes the way in for a source.
 func (a *App) ingress(g *generation, in *runningInput) *pipeline.Ingress {
 	return pipeline.New(pipeline.Options{
-		Resolve: g.routes.route(in.plan.label), Log: a.o.Log, In: &in.count, Unmatched: a.unmatched, Delivered: in.plan.delivered,
+		Routes: g.routes.from(in.plan.label), Log: a.o.Log, In: &in.count, Unmatched: a.unmatched, Delivered: in.plan.delivered,
 	})
 }
 

@@ -680,3 +680,35 @@ func TestEmitterWaitsForItsBatches(t *testing.T) {
 }
 
 var _ input.Emitter = (*emitter)(nil)
+
+func TestStopWhileABufferBlocks(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "buf")
+	match := strings.Replace(cloudMatch("http://127.0.0.1:1", dir, ""), "durability os", "durability os\n    total_limit_size 1m\n    overflow_action block", 1)
+	r := start(t, forwardIn+match)
+	sn, err := dial(r.addr(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sn.c.Close()
+	acked := make(chan int, 1)
+	go func() {
+		n := 0
+		for sn.send("app", "n", n, 100) == nil {
+			n += 100
+		}
+		acked <- n
+	}()
+	eventually(t, "the buffer is full", func() bool {
+		o := r.Status().Outputs[0].Buffer
+		return o.Bytes > o.Limit-16<<10
+	})
+	began := time.Now()
+	r.stop(3 * time.Second)
+	if took := time.Since(began); took > 6*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	n := <-acked
+	if sum := r.Totals(); sum.Pending() < int64(n) || sum.Pending() > int64(n+100) {
+		t.Errorf("%d events were acknowledged, the buffer keeps %d", n, sum.Pending())
+	}
+}

@@ -142,7 +142,7 @@ func TestRoutesThroughLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	route := g.routes.route("@IN")
+	route := g.routes.from("@IN").Route
 	if n := route("none.x"); n == nil || n.Ends[0].Next == nil || n.Ends[0].Next.Ends[0].Target.ID != "null.2" {
 		t.Errorf("none.x: %+v", n)
 	}
@@ -152,7 +152,7 @@ func TestRoutesThroughLabels(t *testing.T) {
 	if n := route("loop.x"); n == nil { // ends, and ends as unmatched
 		t.Errorf("loop.x has no route")
 	}
-	if n := g.routes.route("@GONE")("x"); n != nil {
+	if n := g.routes.from("@GONE"); n != nil {
 		t.Errorf("a label that is no more has a route: %+v", n)
 	}
 }

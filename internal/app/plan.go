@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
+	"weir/internal/retag"
 	"weir/internal/router"
 )
 
@@ -44,12 +45,23 @@ type matchPlan struct {
 	ends    []endPlan
 }
 
-// endPlan is an output, or with relabel another context.
+// endPlan is an output, or with relabel another context, or a rewriter of tags.
 type endPlan struct {
 	out      *outputPlan
 	relabel  string
+	rewrite  *retag.Rewriter
+	label    string   // @label of a rewriter
+	labels   []string // all labels that a rewriter names
 	pos      fluentconf.Pos
 	optional bool
+}
+
+// refers lists the labels that an end sends to.
+func (e *endPlan) refers() []string {
+	if e.relabel != "" {
+		return []string{e.relabel}
+	}
+	return e.labels
 }
 
 // planner collects a Plan and every mistake on the way.
@@ -184,12 +196,38 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 		}
 		m.ends = []endPlan{{relabel: label.Value.Text, pos: label.Value.Pos}}
 		p.unused(s, "@type", "type", "@label", "@id", "id", "@log_level", "log_level")
+	case "rewrite_tag_filter":
+		e := p.rewriter(s)
+		if e == nil {
+			return nil
+		}
+		m.ends = []endPlan{*e}
 	default:
 		if o := p.output(s, typ, pos); o != nil {
 			m.ends = []endPlan{{out: o, pos: s.Pos}}
 		}
 	}
 	return m
+}
+
+// rewriter reads a rewrite_tag_filter; nil after an error.
+func (p *planner) rewriter(s *fluentconf.Section) *endPlan {
+	var params retag.Params
+	config.Decode(s, &params, p.d)
+	r := retag.New(s, params, p.env.Hostname, p.d)
+	if r == nil {
+		return nil
+	}
+	e := &endPlan{rewrite: r, label: params.Label, pos: s.Pos}
+	if e.label != "" {
+		e.labels = append(e.labels, e.label)
+	}
+	for _, ru := range params.Rules {
+		if ru.Label != "" {
+			e.labels = append(e.labels, ru.Label)
+		}
+	}
+	return e
 }
 
 // stores reads the <store> sections of a copy.
@@ -231,6 +269,13 @@ func (p *planner) stores(s *fluentconf.Section) []endPlan {
 				continue
 			}
 			e.relabel, e.pos = label.Value.Text, label.Value.Pos
+		case "rewrite_tag_filter":
+			r := p.rewriter(st)
+			if r == nil {
+				continue
+			}
+			r.optional = e.optional
+			e = *r
 		default:
 			if e.out = p.output(st, typ, pos); e.out == nil {
 				continue
@@ -272,8 +317,10 @@ func (p *planner) links() {
 				continue
 			}
 			for _, e := range r.Match.ends {
-				if e.relabel != "" && e.relabel != "@ROOT" && p.contexts[e.relabel] == nil {
-					p.d.Error(e.pos, fmt.Sprintf("label %s is not defined", e.relabel), fmt.Sprintf("add <label %s> … </label>", e.relabel))
+				for _, l := range e.refers() {
+					if l != "@ROOT" && p.contexts[l] == nil {
+						p.d.Error(e.pos, fmt.Sprintf("label %s is not defined", l), fmt.Sprintf("add <label %s> … </label>", l))
+					}
 				}
 			}
 		}

@@ -16,12 +16,30 @@ type resolver struct {
 	plan      *Plan
 	targets   map[*outputPlan]*pipeline.Target
 	unmatched *pipeline.Target
+	rest      *pipeline.Target // books what rewrite_tag_filter leaves out
 	log       *slog.Logger
+	contexts  map[string]*pipeline.Routes // routes by label, remembered
 }
 
-// route returns a pipeline.Resolver that starts in a label's context ("" is the root).
-func (r *resolver) route(label string) pipeline.Resolver {
-	return func(tag string) *pipeline.Node { return r.node(label, tag, nil) }
+// newResolver makes a resolver whose routes end at targets, or in the book unmatched.
+func newResolver(plan *Plan, targets map[*outputPlan]*pipeline.Target, unmatched *ledger.Book, log *slog.Logger) *resolver {
+	r := &resolver{
+		plan: plan, targets: targets, log: log, contexts: map[string]*pipeline.Routes{},
+		unmatched: nowhere("unmatched", unmatched, ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}),
+		rest:      nowhere("rewrite_tag_filter", unmatched, ledger.Fate{Class: ledger.Filtered}),
+	}
+	for label := range plan.contexts {
+		r.contexts[label] = pipeline.NewRoutes(func(tag string) *pipeline.Node { return r.node(label, tag, nil) })
+	}
+	return r
+}
+
+// from returns the routes that start in a label's context ("" and @ROOT are the root).
+func (r *resolver) from(label string) *pipeline.Routes {
+	if label == "@ROOT" {
+		label = ""
+	}
+	return r.contexts[label]
 }
 
 // node builds the route of a tag in a label's context; way are the labels before it.
@@ -47,20 +65,41 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 	}
 	for _, e := range m.ends {
 		end := pipeline.End{Optional: e.optional}
-		if e.out != nil {
+		switch {
+		case e.out != nil:
 			end.Target = r.targets[e.out]
-		} else if end.Next = r.node(e.relabel, tag, append(slices.Clip(way), label)); end.Next == nil {
-			end.Target = r.unmatched
+		case e.rewrite != nil:
+			end.Rewrite = r.rewrite(e, label)
+		default:
+			if end.Next = r.node(e.relabel, tag, append(slices.Clip(way), label)); end.Next == nil {
+				end.Target = r.unmatched
+			}
 		}
 		n.Ends = append(n.Ends, end)
 	}
 	return n
 }
 
-// unmatchedTarget books what a label has no <match> for.
-func unmatchedTarget(book *ledger.Book) *pipeline.Target {
-	return &pipeline.Target{ID: "unmatched", Book: book, In: &pipeline.Counter{},
-		End: ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}}
+// rewrite makes the end of a route at a rewrite_tag_filter. Its events go on in the label of
+// the rule, else in that of the section, else where the section stands.
+func (r *resolver) rewrite(e endPlan, here string) *pipeline.Rewrite {
+	if e.label != "" {
+		here = e.label
+	}
+	return &pipeline.Rewrite{
+		Rewriter: e.rewrite, Rest: r.rest, Unmatched: r.unmatched,
+		Route: func(label, tag string) *pipeline.Node {
+			if label == "" {
+				label = here
+			}
+			return r.from(label).Route(tag)
+		},
+	}
+}
+
+// nowhere is a target that keeps nothing: what arrives ends with fate.
+func nowhere(id string, book *ledger.Book, fate ledger.Fate) *pipeline.Target {
+	return &pipeline.Target{ID: id, Book: book, In: &pipeline.Counter{}, End: fate}
 }
 
 // Summary describes the routes for `weir check`: every source, and every rule that its
@@ -106,8 +145,15 @@ func (p *Plan) summarize(b *strings.Builder, label string, depth int, seen map[s
 			if r.Match.kind == "copy" {
 				fmt.Fprintf(b, "%s  store %d: ", indent, i+1)
 			}
-			if e.out != nil {
+			switch {
+			case e.out != nil:
 				fmt.Fprintf(b, "%s\n", e.out.describe())
+				continue
+			case e.rewrite != nil:
+				fmt.Fprintf(b, "rewrite_tag_filter\n")
+				for _, l := range e.labels {
+					p.summarize(b, l, depth+1, seen)
+				}
 				continue
 			}
 			fmt.Fprintf(b, "relabel %s\n", e.relabel)

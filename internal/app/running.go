@@ -69,7 +69,7 @@ func (a *App) build(plan *Plan, old *generation) (g *generation, err error) {
 		g.order = append(g.order, r)
 		targets[o] = r.target
 	}
-	g.routes = &resolver{plan: plan, targets: targets, unmatched: unmatchedTarget(a.unmatched), log: a.o.Log}
+	g.routes = newResolver(plan, targets, a.unmatched, a.o.Log)
 	return g, nil
 }
 

@@ -18,20 +18,49 @@ func cost(t *event.Batch) int64 {
 	return int64(segment.HeaderSize + segment.BatchSize(t))
 }
 
-// Reserve makes room for t, so that Commit of the same batch cannot fail. A full buffer
-// acts by Options.Overflow: Throw fails with an error that wraps input.ErrRefused, and
-// nothing is booked; Block waits for room or ctx; DropOldest gives up stored batches;
-// DropNewest books t as dropped and returns ErrDropped. DropOldest does so too where there
-// is nothing old to give up, and both where nothing can be written.
+// ask is what a reservation is for: one or more batches, which are all taken or none.
+type ask struct {
+	need   int64 // most that they can add to the segment files
+	size   int64 // what they take in memory
+	events int
+	bytes  int  // of entries
+	never  bool // one of them is larger than a batch may be
+}
+
+func (b *Buffer) ask(ts []event.Batch) (a ask, err error) {
+	for i := range ts {
+		t := &ts[i]
+		if t.Count <= 0 {
+			continue
+		}
+		if len(t.Tag) > segment.MaxTag {
+			return a, fmt.Errorf("append to buffer %s: a tag of %d bytes, the limit is %d", b.o.Dir, len(t.Tag), segment.MaxTag)
+		}
+		a.need += cost(t)
+		a.size += int64(segment.BatchSize(t))
+		a.events += t.Count
+		a.bytes += len(t.Entries)
+		a.never = a.never || len(t.Entries) > maxBatch
+	}
+	return a, nil
+}
+
+// Reserve makes room for the batches, for all or for none, so that Commit of each of them
+// cannot fail. A full buffer acts by Options.Overflow: Throw fails with an error that wraps
+// input.ErrRefused, and nothing is booked; Block waits for room or ctx; DropOldest gives up
+// stored batches; DropNewest books the batches as dropped and returns ErrDropped. DropOldest
+// does so too where there is nothing old to give up, and both where nothing can be written.
 //
-// Reserve also waits a moment while as much as may be kept in memory waits for the disk.
-// Every Reserve that returned nil must be followed by one Commit or Unreserve.
-func (b *Buffer) Reserve(ctx context.Context, t event.Batch) error {
-	if t.Count <= 0 {
-		return nil
+// Reserve also waits a moment while as much as may be kept in memory waits for the disk:
+// whoever holds a reservation here must not ask for another before it has committed.
+// Every batch for which Reserve returned nil needs one Commit or Unreserve.
+func (b *Buffer) Reserve(ctx context.Context, ts ...event.Batch) error {
+	a, err := b.ask(ts)
+	if err != nil || a.events == 0 {
+		return err
 	}
 	b.mu.Lock()
-	err := b.reserve(ctx, &t)
+	err = b.reserve(ctx, &a)
 	b.mu.Unlock()
 	if errors.Is(err, ErrDropped) {
 		b.recordDoor()
@@ -49,23 +78,29 @@ func (b *Buffer) Commit(t event.Batch) Seq {
 	return seq
 }
 
-// Unreserve gives a reservation back.
-func (b *Buffer) Unreserve(t event.Batch) {
-	if t.Count <= 0 {
+// Unreserve gives reservations back.
+func (b *Buffer) Unreserve(ts ...event.Batch) {
+	a, err := b.ask(ts)
+	if err != nil || a.events == 0 {
 		return
 	}
 	b.mu.Lock()
-	b.reserved -= cost(&t)
-	b.waitingBytes -= int64(segment.BatchSize(&t))
+	b.reserved -= a.need
+	b.waitingBytes -= a.size
 	b.roomWait.wakeAll()
 	b.mu.Unlock()
 }
 
-// Append is Reserve and Commit.
+// Append is Reserve and Commit of one batch.
 func (b *Buffer) Append(ctx context.Context, t event.Batch) (Seq, error) {
+	one := [1]event.Batch{t}
+	a, err := b.ask(one[:])
+	if err != nil {
+		return 0, err
+	}
 	b.mu.Lock()
 	if t.Count > 0 {
-		if err := b.reserve(ctx, &t); err != nil {
+		if err := b.reserve(ctx, &a); err != nil {
 			b.mu.Unlock()
 			if errors.Is(err, ErrDropped) {
 				b.recordDoor()
@@ -80,23 +115,19 @@ func (b *Buffer) Append(ctx context.Context, t event.Batch) (Seq, error) {
 }
 
 // reserve is Reserve with mu held.
-func (b *Buffer) reserve(ctx context.Context, t *event.Batch) error {
-	need, size := cost(t), int64(segment.BatchSize(t))
-	if len(t.Tag) > segment.MaxTag {
-		return fmt.Errorf("append to buffer %s: a tag of %d bytes, the limit is %d", b.o.Dir, len(t.Tag), segment.MaxTag)
-	}
-	if need > b.limit || len(t.Entries) > maxBatch {
-		return b.tooBig(t)
+func (b *Buffer) reserve(ctx context.Context, a *ask) error {
+	if a.need > b.limit || a.never {
+		return b.tooBig(a)
 	}
 	for {
 		if b.sealed {
 			return fmt.Errorf("append to buffer %s: %w", b.o.Dir, ErrClosed)
 		}
-		reason := b.roomFor(need)
+		reason := b.roomFor(a.need)
 		if reason == ledger.None {
-			if (b.waitingBytes == 0 || b.waitingBytes+size <= b.maxOpen) && !b.tooEarly(need) {
-				b.reserved += need
-				b.waitingBytes += size
+			if (b.waitingBytes == 0 || b.waitingBytes+a.size <= b.maxOpen) && !b.tooEarly(a.need) {
+				b.reserved += a.need
+				b.waitingBytes += a.size
 				return nil
 			}
 			if err := b.sleep(ctx, &b.roomWait, 0); err != nil {
@@ -104,7 +135,7 @@ func (b *Buffer) reserve(ctx context.Context, t *event.Batch) error {
 			}
 			continue
 		}
-		if err := b.overflow(ctx, t, reason); err != nil {
+		if err := b.overflow(ctx, a, reason); err != nil {
 			return err
 		}
 	}
@@ -155,12 +186,12 @@ func (b *Buffer) openSize() int64 {
 }
 
 // overflow acts by the policy. nil means: try again.
-func (b *Buffer) overflow(ctx context.Context, t *event.Batch, reason ledger.Reason) error {
+func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) error {
 	b.noteFull(reason)
 	b.squeeze()
 	switch b.o.Overflow {
 	case Throw:
-		b.full.refused += uint64(t.Count)
+		b.full.refused += uint64(a.events)
 		return b.refusals[reason]
 	case Block:
 		return b.sleep(ctx, &b.roomWait, 0)
@@ -179,21 +210,21 @@ func (b *Buffer) overflow(ctx context.Context, t *event.Batch, reason ledger.Rea
 			}
 		}
 	}
-	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, t.Count)
-	b.full.dropped += uint64(t.Count)
+	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, a.events)
+	b.full.dropped += uint64(a.events)
 	b.dirty = true
 	return ErrDropped
 }
 
-// tooBig is for a batch that can never fit.
-func (b *Buffer) tooBig(t *event.Batch) error {
+// tooBig is for batches that can never fit.
+func (b *Buffer) tooBig(a *ask) error {
 	b.noteFull(ledger.BufferFull)
 	if b.o.Overflow == Throw || b.o.Overflow == Block {
 		return fmt.Errorf("append to buffer %s: a batch of %d bytes never fits; raise total_limit_size (now %d): %w",
-			b.o.Dir, len(t.Entries), b.limit, input.ErrRefused)
+			b.o.Dir, a.bytes, b.limit, input.ErrRefused)
 	}
-	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, t.Count)
-	b.full.dropped += uint64(t.Count)
+	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.events)
+	b.full.dropped += uint64(a.events)
 	b.dirty = true
 	return ErrDropped
 }
@@ -228,9 +259,10 @@ func (b *Buffer) kickCommitter() {
 	}
 }
 
-// squeeze asks the committer to free what it can.
+// squeeze asks the committer to free what it can, if there is anything: a checkpoint costs
+// an fdatasync, and a full buffer is asked for room again and again.
 func (b *Buffer) squeeze() {
-	if !b.tight {
+	if !b.tight && len(b.segments) > 0 && b.segmentEnd(0) <= b.mark.Seq {
 		b.tight = true
 		b.kickCommitter()
 	}

@@ -291,7 +291,7 @@ func TestCacheIsBoundedAndKeepsItsOwnTags(t *testing.T) {
 	n := &Node{Ends: []End{end(s)}}
 	in := New(Options{Routes: NewRoutes(func(tag string) *Node { asked[strings.Clone(tag)]++; return n }), Log: quiet()})
 	b := entries(1, 1)
-	for i := range 3 * tagCache {
+	for i := range 3 * tagsKnown {
 		b.Tag = fmt.Sprint("tag", i)
 		for range 2 {
 			if _, err := in.Emit(context.Background(), b); err != nil {
