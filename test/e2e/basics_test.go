@@ -182,6 +182,9 @@ func TestCheck(t *testing.T) {
 	if _, err := os.Stat("$DIR"); err == nil {
 		t.Error("check has made a buffer")
 	}
+	if code, out, _ := weirtest.Command(t, "check", "--strict", "-c", "../../examples/aggregator.conf"); code != 0 {
+		t.Errorf("check of the example: %d\n%s", code, out)
+	}
 	bad := write("bad.conf", `<source>
   @type forward
   port many_ports

@@ -29,6 +29,8 @@ type Weir struct {
 	HTTP string // host:port of the status page
 	Env  []string
 	Args []string // more flags of `weir run`
+	// Stdin is the standard input of the next process; nil is an empty one.
+	Stdin io.Reader
 
 	config string
 	cmd    *exec.Cmd
@@ -144,7 +146,7 @@ func (w *Weir) Launch() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.cmd.Stdout = &w.log
+	w.cmd.Stdout, w.cmd.Stdin = &w.log, w.Stdin
 	if err := w.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
