@@ -36,7 +36,7 @@ type attemptKey struct {
 // take returns the attempt of a complete object; again says that an earlier one may have
 // been accepted.
 func (as *attempts) take(r *request) (a *attempt, again bool) {
-	k := attemptKey{r.lane, r.spool.total}
+	k := attemptKey{r.lane, r.spool.total()}
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	if a = as.m[k]; a != nil {
@@ -60,7 +60,7 @@ func (as *attempts) keep(r *request, a *attempt) {
 			}
 		}
 	}
-	as.m[attemptKey{r.lane, r.spool.total}] = a
+	as.m[attemptKey{r.lane, r.spool.total()}] = a
 }
 
 // indexes remembers the next index of each series of keys, so that neither two threads take

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -102,13 +103,15 @@ func TestEndpoints(t *testing.T) {
 // capture is a service that takes everything and keeps the headers of the first put.
 func capture(t *testing.T) (*httptest.Server, func() http.Header) {
 	var first http.Header
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodPut && first == nil {
 			first = r.Header.Clone()
 		}
 		w.Header().Set("ETag", `"x"`)
 	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // a refused certificate is one of the tests
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s, func() http.Header { return first }
 }

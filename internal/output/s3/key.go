@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -41,6 +40,7 @@ type keyFormat struct {
 	unique   bool // has something of 64 random bits or more: no other object has this key
 	random   bool // has a %{hex_random} that is shorter than that
 	timed    bool // has the time of the flush
+	grow     int  // bytes by which a key gets longer when its marks are filled in, about
 }
 
 // compileKey reads the key's format in Fluentd's order: %{path} and %{file_extension}, then
@@ -54,6 +54,7 @@ func (p *Params) compileKey(names placeholder.Options) (keyFormat, []placeholder
 		indexed: strings.Contains(text, markIndex), timed: strings.Contains(text, markHMS), random: strings.Contains(text, markHex),
 	}
 	f.unique = strings.Contains(text, markUUID) || strings.Contains(text, markChunk) || f.random && p.HexLength >= 16
+	f.grow = len(f.expand(text, &fresh{index: 99999})) - len(text)
 	for i := range more {
 		more[i].Text = readable(more[i].Text)
 	}
@@ -178,13 +179,4 @@ func (f *keyFormat) expand(text string, v *fresh) string {
 		markIndex, fmt.Sprintf(f.index, v.index), markUUID, uuidText(v.uuid), markHex, hexRandom(v.chunk, f.hexLen),
 		markHMS, v.at.UTC().Format("150405"), markChunk, hex.EncodeToString(v.chunk[:]),
 	).Replace(text)
-}
-
-// longest is how long a key with marks can become, about.
-func (f *keyFormat) longest(key []byte) int {
-	if bytes.IndexByte(key, 0) < 0 {
-		return len(key)
-	}
-	v := fresh{index: 99999}
-	return len(f.expand(string(key), &v))
 }

@@ -12,6 +12,7 @@ import (
 	"weir/internal/event"
 	"weir/internal/ledger"
 	"weir/internal/output"
+	"weir/internal/placeholder"
 )
 
 // someFresh has fixed random parts.
@@ -184,11 +185,13 @@ func TestFreshIsDifferentAndStable(t *testing.T) {
 	}
 }
 
-func TestLongestIsLongEnough(t *testing.T) {
-	f := keyFormat{index: "%08d", hexLen: 16}
-	v := someFresh(12345)
-	for _, text := range []string{"", "abc", markIndex, markUUID + markHex, "x" + markHMS + markChunk + markIndex} {
-		if got, n := f.longest([]byte(text)), len(f.expand(text, &v)); got < n {
+func TestKeyLengthIsKnown(t *testing.T) {
+	for _, format := range []string{"abc", "%{index}", "%{uuid_flush}%{hex_random}${chunk_id}", "x%{index}/%{hex_random}"} {
+		p := Params{KeyFormat: format, CheckObject: true, IndexFormat: "%08d", HexLength: 16}
+		f, _ := p.compileKey(placeholder.Options{})
+		v := someFresh(12345)
+		text := f.template.String()
+		if got, n := len(text)+f.grow, len(f.expand(text, &v)); got != n {
 			t.Errorf("%q: %d, but it is %d long", text, got, n)
 		}
 	}

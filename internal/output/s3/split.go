@@ -107,7 +107,7 @@ func (s *splitter) find(dst []byte, c placeholder.Context) ([]byte, ledger.Reaso
 		dst = bytes.ToValidUTF8(dst, []byte("\uFFFD")) // S3 takes nothing else in a key
 	}
 	switch {
-	case err != nil || f.longest(dst) > maxKey:
+	case err != nil || len(dst)+f.grow > maxKey:
 		return dst[:0], ledger.BadName
 	case len(dst) == 0:
 		return dst, ledger.NoName

@@ -34,13 +34,11 @@ type spool struct {
 	none error // why there is no file; nil if there is one, or none was needed
 	err  error // the file cannot be written
 
-	whole hash.Hash
-	part  hash.Hash
-	sums  []byte // MD5 of each complete part, then of the last one
-	total [md5.Size]byte
+	part hash.Hash // MD5 of the part being written
+	sums []byte    // MD5 of each part
 }
 
-func newSpool(dir string) *spool { return &spool{dir: dir, whole: md5.New(), part: md5.New()} }
+func newSpool(dir string) *spool { return &spool{dir: dir, part: md5.New()} }
 
 // reset empties the spool. Its file is gone with its last descriptor.
 func (s *spool) reset() {
@@ -49,7 +47,6 @@ func (s *spool) reset() {
 	if cap(s.mem) > 2*inMemory {
 		s.mem = nil
 	}
-	s.whole.Reset()
 	s.part.Reset()
 }
 
@@ -108,12 +105,11 @@ func openSpool(dir string) (*os.File, error) {
 
 // sum adds p to the sums.
 func (s *spool) sum(p []byte) {
-	_, _ = s.whole.Write(p) // a hash takes everything
 	at := s.size
 	for len(p) > 0 {
 		room := partSize - at%partSize
 		n := min(int64(len(p)), room)
-		_, _ = s.part.Write(p[:n])
+		_, _ = s.part.Write(p[:n]) // a hash takes everything
 		if n == room {
 			s.sums = s.part.Sum(s.sums)
 			s.part.Reset()
@@ -124,10 +120,17 @@ func (s *spool) sum(p []byte) {
 
 // finish completes the sums.
 func (s *spool) finish() {
-	if s.size%partSize != 0 {
+	if s.size%partSize != 0 || s.size == 0 {
 		s.sums = s.part.Sum(s.sums)
 	}
-	s.whole.Sum(s.total[:0])
+}
+
+// total tells objects apart: their MD5, or that of the sums of their parts.
+func (s *spool) total() [md5.Size]byte {
+	if s.parts() == 1 {
+		return [md5.Size]byte(s.sums)
+	}
+	return md5.Sum(s.sums)
 }
 
 // parts is how many parts the object has when it is sent in parts.
@@ -139,10 +142,10 @@ func (s *spool) partSum(i int) []byte { return s.sums[i*md5.Size : (i+1)*md5.Siz
 // etag is the entity tag that S3 gives the object, unless it is encrypted with KMS or with a
 // customer's key.
 func (s *spool) etag() string {
-	if s.size <= partSize {
-		return `"` + hex.EncodeToString(s.total[:]) + `"`
+	sum := s.total()
+	if s.parts() == 1 {
+		return `"` + hex.EncodeToString(sum[:]) + `"`
 	}
-	sum := md5.Sum(s.sums)
 	return `"` + hex.EncodeToString(sum[:]) + "-" + strconv.Itoa(s.parts()) + `"`
 }
 

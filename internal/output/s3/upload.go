@@ -49,7 +49,7 @@ func (o *Output) upload(ctx context.Context, r *request, a *attempt, fresh bool)
 	defer body.end()
 	in := o.object(r, a)
 	in.Body, in.ContentLength = body, aws.Int64(r.spool.size)
-	in.ContentMD5 = o.contentMD5(r.spool.total[:])
+	in.ContentMD5 = o.contentMD5(r.spool.partSum(0))
 	if fresh {
 		in.IfNoneMatch = aws.String("*")
 	}
