@@ -9,14 +9,17 @@ import (
 	"testing"
 )
 
-// binary is the program under test; Main sets it before any test runs.
-var binary string
+// binaryVar names the program under test, given from outside or by Main.
+const binaryVar = "WEIR_BINARY"
 
 // Main builds weir, runs the tests of a package and cleans up. A TestMain calls it.
 func Main(m *testing.M) {
 	dir, err := os.MkdirTemp("", "weir-test-")
 	if err == nil {
-		binary, err = build(dir)
+		var binary string
+		if binary, err = build(dir); err == nil {
+			err = os.Setenv(binaryVar, binary)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "weirtest:", err)
@@ -29,7 +32,7 @@ func Main(m *testing.M) {
 
 // build gives the path of the binary to test.
 func build(dir string) (string, error) {
-	if b := os.Getenv("WEIR_BINARY"); b != "" {
+	if b := os.Getenv(binaryVar); b != "" {
 		return filepath.Abs(b)
 	}
 	out := filepath.Join(dir, "weir")
@@ -41,4 +44,4 @@ func build(dir string) (string, error) {
 }
 
 // Binary is the path of the program under test.
-func Binary() string { return binary }
+func Binary() string { return os.Getenv(binaryVar) }

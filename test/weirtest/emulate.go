@@ -31,7 +31,7 @@ func StartEmulator(t testing.TB, dir string, args ...string) *EmulatorProcess {
 
 func (p *EmulatorProcess) start(addr string, args ...string) {
 	p.t.Helper()
-	p.cmd = exec.Command(binary, append([]string{"emulate", "--addr", addr, "--dir", p.Dir}, args...)...)
+	p.cmd = exec.Command(Binary(), append([]string{"emulate", "--addr", addr, "--dir", p.Dir}, args...)...)
 	p.cmd.Env = CleanEnv()
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

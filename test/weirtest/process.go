@@ -140,7 +140,7 @@ func (w *Weir) Start() {
 func (w *Weir) Launch() {
 	w.t.Helper()
 	args := append([]string{"run", "-c", w.ConfigFile(), "--http", w.HTTP, "--log-format", "json"}, w.Args...)
-	w.cmd = exec.Command(binary, args...)
+	w.cmd = exec.Command(Binary(), args...)
 	w.cmd.Env = append(CleanEnv(), w.Env...)
 	stderr, err := w.cmd.StderrPipe()
 	if err != nil {
@@ -239,7 +239,7 @@ func (w *Weir) Get(path string) (code int, body string) {
 func Command(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(Binary(), args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = CleanEnv(), &out, &errOut
 	err := cmd.Run()
 	if e := (*exec.ExitError)(nil); err != nil && !errors.As(err, &e) {
