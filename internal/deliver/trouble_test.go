@@ -3,7 +3,6 @@ package deliver
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -295,91 +294,6 @@ func TestStartWithALotWhoseEndIsDelivered(t *testing.T) {
 	})
 }
 
-func TestStopDoesNotWaitForDeniedLanes(t *testing.T) {
-	for _, parked := range []bool{false, true} {
-		t.Run(fmt.Sprint("parked ", parked), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				out := newFake()
-				out.answer = func(lane string, _ []uint32) output.Result {
-					if lane == "bad" {
-						return fails(output.Denied)
-					}
-					time.Sleep(time.Second)
-					return output.Result{}
-				}
-				r := newRig(t, out, func(o *Options) {
-					if parked {
-						o.Retry.ParkAfter = 5 * time.Second
-					}
-				})
-				for i := range 60 {
-					r.append(batch("bad", uint32(i), 1))
-					time.Sleep(time.Second)
-				}
-				r.append(batch("good", 0, 1))
-				if err := r.buf.Seal(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-				defer cancel()
-				start := time.Now()
-				r.d.Stop(ctx, true)
-				if took := time.Since(start); took > 8*time.Second {
-					t.Errorf("stopping took %s because of a lane that is denied", took)
-				}
-				ascending(t, "good", out.got("good"), 0, 1)
-				if err := r.d.consistent(); err != nil {
-					t.Error(err)
-				}
-				_ = r.buf.Close(context.Background())
-				if r.lot != nil {
-					_ = r.lot.Close(context.Background())
-				}
-			})
-		})
-	}
-}
-
-func TestStopTriesLanesInBackOffAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		out := newFake()
-		var well atomic.Bool
-		out.answer = func(lane string, _ []uint32) output.Result {
-			if lane == "a" && !well.Load() {
-				return fails(output.Throttled)
-			}
-			return output.Result{}
-		}
-		r := newRig(t, out, nil)
-		r.append(batch("a", 0, 1))
-		r.append(batch("b", 0, 1))
-		time.Sleep(125 * time.Second) // waits are 30 s by now
-		well.Store(true)
-		start := time.Now()
-		r.stop(25 * time.Second)
-		ascending(t, "a", out.got("a"), 0, 1)
-		if took := time.Since(start); took > 3*time.Second {
-			t.Errorf("stopping took %s", took)
-		}
-	})
-}
-
-func TestCutOffAtTheEndOfTheGraceIsNoFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		out := newFake()
-		out.answer = func(string, []uint32) output.Result {
-			time.Sleep(10 * time.Second)
-			return fails(output.Unavailable)
-		}
-		r := newRig(t, out, func(o *Options) { o.Retry.MaxTimes = 0 })
-		r.append(batch("a", 0, 5))
-		r.stop(2 * time.Second)
-		if s := r.book.Sheet(); s.Pending() != 5 {
-			t.Errorf("events of a request that was cut off were given up: %+v", s)
-		}
-	})
-}
-
 func TestSecondaryThatFailsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, second := newFake(), newFake()
@@ -466,73 +380,6 @@ func TestRequestsClosedForTheirSpanDoNotShrinkTheOthers(t *testing.T) {
 	})
 }
 
-func TestLaneThatIsNeverEmptyStaysSmall(t *testing.T) {
-	l := &lane{heapIdx: -1}
-	p := piece{}
-	p.Count, p.Len = 1, 20
-	var dst []piece
-	for i := range 1_000_000 {
-		p.Seq = buffer.Seq(2 * i)
-		l.push(p)
-		if i >= 3 {
-			dst = l.take(dst[:0], 1, 1)
-		}
-	}
-	if l.waiting() != 3 || cap(l.pieces) > 64 {
-		t.Errorf("%d pieces wait in room for %d", l.waiting(), cap(l.pieces))
-	}
-}
-
-func TestEmptyLanesKeepLittleMemory(t *testing.T) {
-	out := newFake()
-	r := newRig(t, out, func(o *Options) { o.Linger.Interval = 0 })
-	one := batch("", 0, 1)
-	for l := range 2000 {
-		one.Tag = fmt.Sprint(l)
-		for range 60 {
-			r.append(one)
-		}
-	}
-	r.stop(time.Minute)
-	kept := 0
-	for _, l := range r.d.lanes {
-		kept += cap(l.pieces)
-	}
-	if kept > keptPieces {
-		t.Errorf("empty lanes keep room for %d pieces", kept)
-	}
-	if err := r.d.consistent(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestBadLaneDoesNotFillMemoryForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		out := newFake()
-		out.window = 1000
-		out.answer = func(lane string, _ []uint32) output.Result {
-			if lane == "bad" {
-				return fails(output.Denied)
-			}
-			return output.Result{}
-		}
-		r := newRig(t, out, func(o *Options) { o.Retry.ParkAfter = time.Minute })
-		one := batch("bad", 0, 1)
-		for i := range 60_000 { // each a batch of its own
-			r.append(one)
-			if i%1000 == 0 {
-				synctest.Wait() // and a frame of its own now and then
-			}
-		}
-		synctest.Wait()
-		r.append(batch("good", 0, 1))
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		ascending(t, "good", out.got("good"), 0, 1)
-		r.stop(time.Second)
-	})
-}
-
 func TestThrottleFollowsWhatTheServiceTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := &Throttle{}
@@ -563,31 +410,4 @@ func TestThrottleFollowsWhatTheServiceTakes(t *testing.T) {
 			t.Errorf("%d refused and %d accepted: the rate does not follow", refused, ok)
 		}
 	})
-}
-
-func TestManyLanesHoldLittleMemory(t *testing.T) {
-	out := newFake()
-	r := newRig(t, out, func(o *Options) { o.Linger.Interval = time.Hour })
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	const lanes = 10_000
-	for l := range lanes {
-		r.append(batch(fmt.Sprint("lane-", l), 0, 1))
-	}
-	for {
-		if s := r.d.Stats(); s.Lanes == lanes {
-			break
-		}
-		runtime.Gosched()
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if per := int64(after.HeapAlloc-before.HeapAlloc) / lanes; per > 1500 {
-		t.Errorf("%d bytes a lane", per)
-	}
-	r.stop(time.Minute)
-	if n := out.count(); n != lanes {
-		t.Errorf("%d events arrived, want %d", n, lanes)
-	}
 }
