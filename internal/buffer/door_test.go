@@ -1,10 +1,14 @@
 package buffer
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"weir/internal/ledger"
 	"weir/internal/vfs/vfstest"
@@ -47,6 +51,39 @@ func TestKillRemembersWhatWasDropped(t *testing.T) {
 		b = mustOpen(t, o)
 		if got := o.Book.Sheet(); got != want {
 			t.Errorf("after a kill the book says\n%+v\nbefore it said\n%+v", got, want)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+	})
+}
+
+// TestFullForLong: a buffer that stays at its limit, with room for a moment whenever
+// something is dropped, is one line when that begins and one when it is over.
+func TestFullForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		o := testOptions(t, vfstest.New(), "q")
+		o.Limit, o.Segment, o.Overflow, o.Log = 256<<10, 32<<10, DropOldest, slog.New(slog.NewTextHandler(&logged, nil))
+		b := mustOpen(t, o)
+		for i := range 600 {
+			if _, err := b.Append(context.Background(), batchOf("t", i, 2, 1000)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if s := logged.String(); strings.Count(s, "buffer is full") != 1 || strings.Contains(s, "room again") {
+			t.Errorf("while it is full the log says\n%s", s)
+		}
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for b.Stats().PendingEvents > 0 {
+			settleNext(t, b)
+		}
+		time.Sleep(2 * calmAfter)
+		synctest.Wait()
+		if s := logged.String(); strings.Count(s, "buffer is full") != 1 || strings.Count(s, "room again") != 1 {
+			t.Errorf("at the end the log says\n%s", s)
 		}
 		mustBalance(t, b)
 		mustClose(t, b)

@@ -356,6 +356,11 @@ func (b *Buffer) makeCheckpoint() error {
 	return nil
 }
 
+// calmAfter is how long everything must have fitted before a time of fullness counts as
+// over: at the limit each piece that leaves makes room for the next one only, and with
+// drop_oldest_chunk that goes on for as long as the trouble lasts.
+const calmAfter = 2 * time.Second
+
 // report writes the log lines about states that began or ended. Only the committer calls it.
 func (b *Buffer) report() {
 	b.mu.Lock()
@@ -365,7 +370,7 @@ func (b *Buffer) report() {
 	if !full.since.IsZero() {
 		began = !full.logged
 		b.full.logged = true
-		over = b.roomFor(b.limit/16) == ledger.None
+		over = b.roomFor(b.limit/16) == ledger.None && time.Since(full.last) >= calmAfter
 		if over {
 			b.full = fullState{}
 		}

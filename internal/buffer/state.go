@@ -97,7 +97,7 @@ const ledgerReasons = len(ledger.Sheet{}.Dropped)
 
 // fullState remembers a time of fullness for the two log lines about it.
 type fullState struct {
-	since            time.Time
+	since, last      time.Time // of a batch that did not fit
 	reason           ledger.Reason
 	logged           bool
 	refused, dropped uint64 // events
@@ -109,6 +109,7 @@ func (b *Buffer) noteFull(reason ledger.Reason) {
 		b.full = fullState{since: time.Now(), reason: reason}
 		b.kickCommitter()
 	}
+	b.full.last = time.Now()
 }
 
 // refusal is made once for each reason, since it may be returned very often.
