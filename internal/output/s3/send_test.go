@@ -508,6 +508,7 @@ func TestKinds(t *testing.T) {
 		{400, "ExpiredToken", output.Credentials}, {403, "RequestTimeTooSkewed", output.Credentials}, {409, "ConditionalRequestConflict", output.Conflict},
 		{301, "PermanentRedirect", output.Denied}, {400, "AuthorizationHeaderMalformed", output.Denied}, {400, "KMS.DisabledException", output.Denied},
 		{400, "MalformedXML", output.Denied}, {400, "BadDigest", output.Unavailable}, {429, "", output.Throttled}, {502, "", output.Unavailable}, {400, "RequestTimeout", output.Unavailable},
+		{400, "InvalidParameter", output.Denied}, {413, "", output.Denied}, {404, "NoSuchAccessPoint", output.Denied},
 	} {
 		s := newService(t, "logs")
 		s.fault = func(w http.ResponseWriter, _ *http.Request) bool {
