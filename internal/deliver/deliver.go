@@ -64,8 +64,9 @@ const readAhead = 12 << 20
 
 // Deliverer runs one output. Create it with New, then Start, then Stop.
 type Deliverer struct {
-	o    Options
-	stat stats
+	o     Options
+	stat  stats
+	epoch time.Time // from which lanes count time
 
 	mu       sync.Mutex // guards everything below
 	work     sync.Cond  // idle workers: a lane is ready, or the end
@@ -110,7 +111,7 @@ type Deliverer struct {
 
 // gate closes the whole output while its endpoint or its credentials fail.
 type gate struct {
-	until    int64 // closed until then, Unix milliseconds
+	until    int64 // closed until then
 	streak   int   // failures of the endpoint in a row
 	sole     *lane // the only lane that has failed so; nil: there are more, or it is the output's trouble
 	since    time.Time
@@ -132,7 +133,7 @@ func New(o Options) *Deliverer {
 	if o.ReadAhead <= 0 || o.ReadAhead > readAhead {
 		o.ReadAhead = readAhead
 	}
-	d := &Deliverer{lanes: map[string]*lane{}, sweepAt: 1024, window: maxPieces}
+	d := &Deliverer{lanes: map[string]*lane{}, sweepAt: 1024, window: maxPieces, epoch: time.Now().Add(-time.Second)}
 	most, events, first := maxFull, 10_000, firstFull
 	if s, ok := o.Output.(output.Sized); ok {
 		d.sized = true

@@ -12,7 +12,7 @@ import (
 // bytes, so that a lane that cannot send holds no memory beyond this.
 type piece struct {
 	buffer.Ref
-	due int64  // when it has waited long enough for company, in Unix milliseconds
+	due int64  // when it has waited long enough for company
 	tag string // of its batch; only kept for a <secondary> and for requests that need it
 }
 
@@ -32,9 +32,9 @@ type lane struct {
 	sending  int   // flights in flight
 	queued   bool  // in the ready queue
 	heapIdx  int   // in Deliverer.timers; -1 when not
-	wake     int64 // when the timer fires for this lane, Unix milliseconds
+	wake     int64 // when the timer fires for this lane
 
-	backoff   int64      // no request before this time, Unix milliseconds; 0 when well
+	backoff   int64      // no request before this time; 0 when well
 	attempts  int        // failures in a row
 	failing   time.Time  // when the first of them was
 	limit     int        // most entries in the next request; 0: no limit
@@ -137,7 +137,7 @@ func (l *lane) merge(ps []piece) {
 	l.pieces, l.head = append(append(all, ps...), rest...), 0
 }
 
-// due is when the first waiting piece has waited long enough, in Unix milliseconds.
+// due is when the first waiting piece has waited long enough.
 func (l *lane) due() int64 { return l.pieces[l.head].due }
 
 // timers is the one heap of everything that waits for a moment: linger and back-off.

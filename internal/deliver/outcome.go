@@ -102,7 +102,7 @@ func (d *Deliverer) react(f *flight, e *output.Error, resent bool, now time.Time
 	case output.Conflict:
 		// Another writer was faster: flow control, not an error. A short random wait keeps
 		// two replicas from meeting again and again.
-		l.backoff = now.Add(max(time.Duration(5+rand.IntN(100))*time.Millisecond, min(e.After, time.Minute))).UnixMilli()
+		l.backoff = d.at(now.Add(max(time.Duration(5+rand.IntN(100))*time.Millisecond, min(e.After, time.Minute))))
 	case output.Refused:
 		l.limit = max(f.events/2, 1)
 	case output.Throttled:
@@ -166,7 +166,7 @@ func (d *Deliverer) wait(n int, atLeast time.Duration) time.Duration {
 
 // backOff keeps one lane away for a while.
 func (d *Deliverer) backOff(l *lane, now time.Time, atLeast time.Duration) {
-	l.backoff = now.Add(d.wait(l.attempts, atLeast)).UnixMilli()
+	l.backoff = d.at(now.Add(d.wait(l.attempts, atLeast)))
 }
 
 // closeGate stops the whole output for a while; then one request tries.
@@ -181,7 +181,7 @@ func (d *Deliverer) closeGate(e *output.Error, now time.Time) {
 		return // a request that was under way with the one that closed it
 	}
 	g.tries++
-	g.until = now.Add(d.wait(g.tries, e.After)).UnixMilli()
+	g.until = d.at(now.Add(d.wait(g.tries, e.After)))
 	if !g.reported && (g.lost > 1 || e.Kind == output.Credentials) && !d.stat.quiet(illClass(e.Kind)) {
 		g.reported = true
 		d.o.Log.Error("delivery fails; events wait in the buffer and it is tried again", "output", d.o.ID, "kind", e.Kind.String(), "error", e)

@@ -172,7 +172,7 @@ func (p *parkingLot) move(f *flight) {
 		d.unpark(l) // what was moved has been delivered already, or the lot has taken nothing
 	}
 	if err != nil && d.ctx.Err() == nil {
-		l.backoff = time.Now().Add(lotPause).UnixMilli()
+		l.backoff = d.at(time.Now().Add(lotPause))
 		d.stat.lotFull(d.o.Log, d.o.ID, err)
 		if d.draining && d.giveUp && !l.givenUp {
 			l.givenUp = true

@@ -21,7 +21,7 @@ type reader struct {
 	item  *buffer.Item
 	off   int    // where the part being split begins within the item's entries, in bytes
 	first uint32 // likewise, in entries
-	due   int64  // of the item's pieces, Unix milliseconds
+	due   int64  // of the item's pieces, see Deliverer.at
 	tag   string // likewise, for a <secondary> and for requests that need it
 	keys  []byte
 	cuts  []cut
@@ -62,11 +62,11 @@ func (r *reader) next() bool {
 	}
 	r.keys, r.cuts, r.lost = r.keys[:0], r.cuts[:0], r.lost[:0]
 	items := b.Items()
-	due := time.Now().Add(d.o.Linger.Interval).UnixMilli()
+	due := d.at(time.Now().Add(d.o.Linger.Interval))
 	for i := range items {
 		r.item, r.due = &items[i], due
 		if hold := d.o.Linger.Hold; hold != nil {
-			r.due = hold(r.item.Batch.Last).UnixMilli()
+			r.due = d.at(time.Now().Add(time.Until(hold(r.item.Batch.Last)))) // by the clock on the wall as it is now
 		}
 		if d.o.Secondary != nil || d.tags {
 			r.tag = r.item.Batch.Tag
@@ -121,7 +121,9 @@ func (r *reader) handOver() bool {
 // what stays unread a full buffer can give up as its oldest, and nobody is held up by it.
 // Callers hold d.mu.
 func (d *Deliverer) pausedByOutage() bool {
-	return d.gate.shut && !d.draining && d.lot == nil && d.bytes >= d.o.ReadAhead
+	// What a request has taken comes back when it fails: without the second condition every
+	// attempt would read some more.
+	return d.gate.shut && !d.draining && d.lot == nil && (d.bytes >= d.o.ReadAhead || d.building+d.flights > 0)
 }
 
 func (d *Deliverer) reportGap(g *buffer.Gap) {

@@ -97,7 +97,7 @@ func (d *Deliverer) schedule(l *lane) {
 		// way is answered, more may come for it.
 		return
 	}
-	now := time.Now().UnixMilli()
+	now := d.at(time.Now())
 	if due := max(d.dueAt(l), l.backoff); due > now {
 		d.timers.set(l, due)
 		d.arm()
@@ -134,7 +134,7 @@ func (d *Deliverer) popReady() *lane {
 		}
 		l.queued = false
 		d.dueBytes -= l.bytes
-		if !l.givenUp && (l.backoff == 0 || l.backoff <= time.Now().UnixMilli()) {
+		if !l.givenUp && (l.backoff == 0 || l.backoff <= d.at(time.Now())) {
 			return l
 		}
 		d.schedule(l) // another request of it has failed meanwhile
@@ -181,6 +181,15 @@ func (d *Deliverer) dueAt(l *lane) int64 {
 	return l.due()
 }
 
+// at is a moment as the lanes keep it: milliseconds since shortly before the start, which a
+// change of the clock on the wall does not touch. 0 stands for none.
+func (d *Deliverer) at(t time.Time) int64 { return t.Sub(d.epoch).Milliseconds() }
+
+// moment is the reverse of at.
+func (d *Deliverer) moment(at int64) time.Time {
+	return d.epoch.Add(time.Duration(at) * time.Millisecond)
+}
+
 // arm sets the timer to the earliest moment anything waits for. Callers hold d.mu.
 func (d *Deliverer) arm() {
 	var at int64
@@ -194,7 +203,7 @@ func (d *Deliverer) arm() {
 		return
 	}
 	d.timerAt = at
-	d.timer.Reset(max(time.Until(time.UnixMilli(at)), 0))
+	d.timer.Reset(max(time.Until(d.moment(at)), 0))
 }
 
 // tick is the timer's function.
@@ -205,7 +214,7 @@ func (d *Deliverer) tick() {
 		return
 	}
 	d.timerAt = 0
-	now := time.Now().UnixMilli()
+	now := d.at(time.Now())
 	for len(d.timers) > 0 && d.timers[0].wake <= now {
 		l := heap.Pop(&d.timers).(*lane)
 		d.schedule(l)

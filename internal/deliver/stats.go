@@ -286,7 +286,7 @@ func (d *Deliverer) Stats() Stats {
 	}
 	out.LastError, out.LastErrorAt = d.last.text, d.last.at
 	if d.gate.until > 0 {
-		out.GateUntil = time.UnixMilli(d.gate.until)
+		out.GateUntil = d.moment(d.gate.until)
 	}
 	return out
 }
@@ -317,7 +317,7 @@ func (d *Deliverer) Lanes(n int) []LaneStats {
 	for _, l := range d.lanes {
 		top.offer(l)
 	}
-	return top.stats()
+	return top.stats(d.moment)
 }
 
 // Add adds the counters of another Deliverer, such as the parking lot's; what stands

@@ -43,7 +43,7 @@ func (t *top) offer(l *lane) {
 	}
 }
 
-func (t *top) stats() []LaneStats {
+func (t *top) stats(moment func(int64) time.Time) []LaneStats {
 	out := make([]LaneStats, 0, len(t.lanes))
 	for _, l := range t.lanes {
 		s := LaneStats{Lane: l.key, Events: l.events, Bytes: l.bytes, Delivered: l.delivered, Attempts: l.attempts,
@@ -53,7 +53,7 @@ func (t *top) stats() []LaneStats {
 			s.Bytes += f.raw
 		}
 		if l.waiting() > 0 {
-			s.Due = time.UnixMilli(l.due())
+			s.Due = moment(l.due())
 		}
 		out = append(out, s)
 	}

@@ -127,7 +127,7 @@ func (d *Deliverer) settled(l *lane) {
 // readFailed keeps a lane away for a moment whose events cannot be read from the buffer
 // just now. Callers hold d.mu.
 func (d *Deliverer) readFailed(l *lane, err error) {
-	l.backoff = time.Now().Add(readPause).UnixMilli()
+	l.backoff = d.at(time.Now().Add(readPause))
 	d.stat.cannotRead(d.o.Log, d.o.ID, err)
 }
 
