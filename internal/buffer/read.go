@@ -376,7 +376,7 @@ type tagCache struct {
 	all  map[string]string
 }
 
-const maxTags = 8192
+const maxTags = 16384 // ten thousand streams that take turns find theirs
 
 func (c *tagCache) get(tag []byte) string {
 	if c.last == string(tag) {

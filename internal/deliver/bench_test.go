@@ -19,16 +19,16 @@ import (
 // number in the batch, and takes up to a mebibyte a request.
 type sink struct{ wait time.Duration }
 
-func (s sink) Splitter() output.Splitter { return tagSplitter{} }
+func (s sink) Splitter() output.Splitter { return &tagSplitter{} }
 func (s sink) Request() output.Request   { return &sinkRequest{s: s} }
 func (s sink) Scope() string             { return "" }
 func (s sink) Close() error              { return nil }
 
-type tagSplitter struct{}
+type tagSplitter struct{ key []byte }
 
-func (tagSplitter) Split(b event.Batch, add func([]byte, output.Run)) {
-	var key [64]byte
-	add(append(key[:0], b.Tag...), output.Run{Len: len(b.Entries), Count: b.Count})
+func (s *tagSplitter) Split(b event.Batch, add func([]byte, output.Run)) {
+	s.key = append(s.key[:0], b.Tag...)
+	add(s.key, output.Run{Len: len(b.Entries), Count: b.Count})
 }
 
 type sinkRequest struct {
