@@ -17,8 +17,9 @@ type Routes struct {
 	known   map[string]*Node
 }
 
-// tagsKnown bounds the routes remembered; Fluentd remembers 1024.
-const tagsKnown = 8192
+// tagsKnown bounds the routes remembered; Fluentd remembers 1024. Ten thousand tags that take
+// turns must all fit, since a full memory begins anew.
+const tagsKnown = 16384
 
 // NewRoutes makes Routes that ask resolve.
 func NewRoutes(resolve Resolver) *Routes {
