@@ -63,7 +63,7 @@ func feed(t *testing.T, w *weirtest.Weir, tag string, first uint64, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s := &weirtest.Sender{Addr: w.Addr(), Tag: tag, Mode: forwardclient.Packed, Events: 100, Window: 8, First: first, Step: time.Millisecond}
+	s := &weirtest.Sender{Addr: w.Addr(), Tag: tag, Mode: forwardclient.Packed, Events: 100, Window: 8, First: first}
 	defer s.Close()
 	for range n {
 		if err := s.Send(ctx); err != nil {
@@ -129,7 +129,7 @@ func TestAnswersGetLost(t *testing.T) {
 		lost.Add(1)
 		return true
 	})
-	w := weirtest.New(t, nil, config(byIndex, memory+"\nretry_wait 0.1\nretry_max_interval 0.2"))
+	w := weirtest.New(t, nil, config(byIndex, "@type memory\nflush_interval 0.05\nchunk_limit_records 200\nretry_wait 0.1\nretry_max_interval 0.2"))
 	w.Env = []string{"AWS_ENDPOINT_URL_S3=" + p.url}
 	w.Start()
 	const messages = 40
@@ -208,12 +208,12 @@ func TestLargeObjectGoesInParts(t *testing.T) {
 	w.LogAtMost(0, 1)
 }
 
-// TestKilled: what was acknowledged is there after SIGKILL; only what was in flight may be
-// there twice.
+// TestKilled: what was acknowledged is there after SIGKILL; only the objects in flight may
+// be there twice.
 func TestKilled(t *testing.T) {
 	g := startGateway(t, "logs")
-	w := start(t, g, config(byIndex, "@type file\npath $DIR/buffer\nflush_interval 0.05"))
-	const rounds, messages = 4, 30
+	w := start(t, g, config(byIndex, "@type file\npath $DIR/buffer\nflush_interval 0.05\nchunk_limit_records 200"))
+	const rounds, messages = 6, 60
 	for r := range rounds {
 		feed(t, w, "a", uint64(r*messages*100), messages)
 		w.Kill()
@@ -221,5 +221,23 @@ func TestKilled(t *testing.T) {
 	}
 	w.Drained()
 	w.Stop(10 * time.Second)
-	g.want("logs", rounds*messages*100, rounds*messages*100/4)
+	// One object of the one lane is in flight, of 200 events or a little more.
+	g.want("logs", rounds*messages*100, rounds*500)
+}
+
+// TestOddNames: keys with all that signatures and URLs stumble over.
+func TestOddNames(t *testing.T) {
+	g := startGateway(t, "logs")
+	w := start(t, g, config("s3_object_key_format ${tag}/%{index}.%{file_extension}\ns3_metadata {\"tag\":\"${tag}\"}", memory))
+	tags := []string{"plain", "kube-system_we$ird_pod.0-x", "a b", "a+b&c=d?e#f", "100%41;,:@", "é日本", "(x)!*'~", "a\"b<c>"}
+	for i, tag := range tags {
+		feed(t, w, tag, uint64(i*100), 1)
+	}
+	w.Drained()
+	g.want("logs", len(tags)*100, 0)
+	for _, tag := range tags {
+		if !contains(g.objects("logs"), tag+"/0.gz") {
+			t.Errorf("no object of tag %q: %q", tag, g.objects("logs"))
+		}
+	}
 }

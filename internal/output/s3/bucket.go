@@ -11,12 +11,15 @@ import (
 	"weir/internal/output"
 )
 
+// createPause is how long a bucket that was made is not made again.
+const createPause = 30 * time.Second
+
 // createBucket makes the bucket; of several requests that miss it one makes it.
 func (o *Output) createBucket(ctx context.Context) *output.Error {
 	o.bucketMu.Lock()
 	defer o.bucketMu.Unlock()
-	if o.created {
-		return nil // a moment ago: the caller's put was on its way before
+	if o.now().Sub(o.created) < createPause {
+		return nil // a moment ago: the caller's put was on its way before, or not all of S3 knows it yet
 	}
 	ctx, _, cancel := o.limited(ctx, 0)
 	defer cancel()
@@ -36,7 +39,7 @@ func (o *Output) createBucket(ctx context.Context) *output.Error {
 	if err != nil {
 		return failure("make the bucket "+o.bucket, err)
 	}
-	o.created = true
+	o.created = o.now()
 	o.log.Info("bucket made", "bucket", o.bucket)
 	return nil
 }

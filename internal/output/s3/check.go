@@ -49,11 +49,11 @@ func (p *Params) Check(s *fluentconf.Section, names placeholder.Options, d *conf
 	c.access(p)
 	if !indexFormat.MatchString(p.IndexFormat) {
 		c.fail("index_format", fmt.Sprintf("index_format %q", p.IndexFormat), "write %, 0 and a width if wanted, and d, x or X, such as %04d")
-		return
+		p.IndexFormat = "%d" // what follows is checked too
 	}
 	if p.HexLength < 1 || p.HexLength > 16 {
 		c.fail("hex_random_length", fmt.Sprintf("hex_random_length %d", p.HexLength), "write a number from 1 to 16")
-		return
+		p.HexLength = 4
 	}
 	c.key(p, names)
 }
@@ -122,6 +122,8 @@ func (c *checker) endpoint(p *Params) {
 			c.fail("s3_endpoint", fmt.Sprintf("s3_endpoint %q is not a URL", p.Endpoint), "write https://host or http://host:port")
 		case ownEndpoint(u.Hostname()):
 			c.fail("s3_endpoint", fmt.Sprintf("s3_endpoint %q is Amazon's own", p.Endpoint), "remove it and write s3_region; s3_endpoint is for other services and for VPC endpoints")
+		case !p.PathStyle && !pathStyleHost(u.Hostname()) && !strings.Contains(u.Hostname(), "."):
+			c.warn("s3_endpoint", fmt.Sprintf("requests go to the host %s.%s, which a name server has to know", p.Bucket, u.Hostname()), "write force_path_style true")
 		case p.Accelerate:
 			c.fail("enable_transfer_acceleration", "enable_transfer_acceleration and s3_endpoint are both set", "keep one of them")
 		}

@@ -68,7 +68,7 @@ func (a answer) kind(err error) output.Kind {
 	switch {
 	case k == output.Refused, k == output.NoTarget:
 		return output.Denied
-	case k == output.Unavailable && a.status >= 300 && a.status < 500 && a.status != http.StatusRequestTimeout:
+	case k == output.Unavailable && a.status >= 300 && a.status < 500 && a.status != http.StatusRequestTimeout && a.status != http.StatusTemporaryRedirect:
 		return output.Denied
 	}
 	return k

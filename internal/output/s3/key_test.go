@@ -199,6 +199,7 @@ func TestKeyLengthIsKnown(t *testing.T) {
 
 func TestCheckFindsMistakes(t *testing.T) {
 	for conf, want := range map[string]string{
+		"index_format %q\ns3_bucket bkt\ns3_object_key_format %{uuid}": "no longer exists",
 		"":                   "needs the parameter s3_bucket",
 		"s3_bucket s3://x/y": "is no name of a bucket",
 		"s3_bucket bkt\ns3_object_key_format %{uuid}":                                               "no longer exists",
@@ -250,6 +251,7 @@ func TestWarnings(t *testing.T) {
 		"s3_object_key_format ${tag}%{index}":                "tag is no chunk key",
 		"store_as snappy":                                    "is not known",
 		"ssekms_key_id k":                                    "no effect without aws:kms",
+		"s3_endpoint http://minio:9000":                      "write force_path_style true",
 		"signature_version s3":                               "signed with version 4",
 	} {
 		_, d := read(t, "s3_bucket bkt\n"+conf)

@@ -94,8 +94,8 @@ type Output struct {
 	support  atomic.Int32 // whether the service knows conditions: unknown, yes, no
 
 	bucketMu  sync.Mutex // one creates the bucket; guards what follows
-	created   bool
-	lifecycle time.Time // when the rules are to be set next; zero: they need not be
+	created   time.Time  // when we made it
+	lifecycle time.Time  // when the rules are to be set next; zero: they need not be
 
 	told struct { // said once, or once a minute
 		disk, delay atomic.Int64

@@ -138,7 +138,7 @@ func (o *Output) choose(ctx context.Context, r *request, a *attempt) (done bool,
 	there, herr := o.exists(ctx, a.key)
 	switch {
 	case herr != nil:
-		return false, o.leave(r, a, failure("look for s3://"+o.bucket+"/"+a.key, herr))
+		return false, o.leave(r, a, lookFailed("look for s3://"+o.bucket+"/"+a.key, herr))
 	case there:
 		return o.taken(ctx, r, a)
 	}
@@ -154,6 +154,15 @@ func (o *Output) exists(ctx context.Context, key string) (bool, error) {
 		return false, nil
 	}
 	return out != nil, err
+}
+
+// lookFailed is the error of a question about a key.
+func lookFailed(what string, err error) *output.Error {
+	e := failure(what, err)
+	if e.Kind == output.Denied {
+		e.Hint = "allow s3:GetObject and s3:ListBucket, or write %{uuid_flush} or ${chunk_id} into s3_object_key_format"
+	}
+	return e
 }
 
 // taken deals with an attempt whose key is in use: by its own object, if an answer was
@@ -205,7 +214,7 @@ func (o *Output) nextIndex(ctx context.Context, r *request, a *attempt) *output.
 		there, err := at(free)
 		if err != nil {
 			a.key = ""
-			return failure("look for the next index of s3://"+o.bucket+"/"+o.key.pattern(r.key), err)
+			return lookFailed("look for the next index of s3://"+o.bucket+"/"+o.key.pattern(r.key), err)
 		}
 		if !there {
 			break
@@ -217,7 +226,7 @@ func (o *Output) nextIndex(ctx context.Context, r *request, a *attempt) *output.
 		there, err := at(mid)
 		if err != nil {
 			a.key = ""
-			return failure("look for the next index of s3://"+o.bucket+"/"+o.key.pattern(r.key), err)
+			return lookFailed("look for the next index of s3://"+o.bucket+"/"+o.key.pattern(r.key), err)
 		}
 		if there {
 			last = mid

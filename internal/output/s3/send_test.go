@@ -390,6 +390,15 @@ func TestBucketIsMade(t *testing.T) {
 	if n := len(s.keys("logs")); n != 4 {
 		t.Errorf("%d objects of 4", n)
 	}
+	// Somebody removes it: it is made again, not within the same moment.
+	if err := s.backend.ForceDeleteBucket("logs"); err != nil {
+		t.Fatal(err)
+	}
+	if res := fill(t, o, batchOf("a", one("5"))).Send(t.Context()); res.Err == nil || res.Err.Kind != output.NoTarget {
+		t.Errorf("%+v", res)
+	}
+	o.now = func() time.Time { return time.Now().Add(time.Minute) }
+	send(t, o, batchOf("a", one("5")))
 }
 
 func TestBucketIsNotMade(t *testing.T) {
