@@ -244,3 +244,95 @@ func TestFlatFormat(t *testing.T) {
 		}
 	}
 }
+
+// sts answers AssumeRole and AssumeRoleWithWebIdentity, as a proxy for http://sts.example.com.
+func sts(t *testing.T, check func(r *http.Request)) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		check(r)
+		action := r.Form.Get("Action")
+		w.Header().Set("Content-Type", "text/xml")
+		_, _ = io.WriteString(w, "<"+action+"Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><"+action+"Result><Credentials><AccessKeyId>FROMSTS</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>"+
+			time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+"</Expiration></Credentials></"+action+"Result></"+action+"Response>")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestRolesByTheirOwnSTS: the region, the proxy and the endpoint of STS are its section's,
+// not the bucket's.
+func TestRolesByTheirOwnSTS(t *testing.T) {
+	newService(t, "")
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("the token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for section, want := range map[string][]string{
+		"assume_role_credentials":  {"AssumeRole", "ExternalId=e", "RoleArn=arn", "DurationSeconds=1200"},
+		"web_identity_credentials": {"AssumeRoleWithWebIdentity", "WebIdentityToken=the+token", "RoleArn=arn", "DurationSeconds=1200"},
+	} {
+		asked := 0
+		proxy := sts(t, func(r *http.Request) {
+			asked++
+			if r.URL.Host != "sts.example.com" {
+				t.Errorf("%s: the proxy is asked for %s", section, r.URL)
+			}
+			for _, w := range want {
+				if !strings.Contains(r.Form.Encode(), w) {
+					t.Errorf("%s: %s lacks %s", section, r.Form.Encode(), w)
+				}
+			}
+			if auth := r.Header.Get("Authorization"); section[0] == 'a' && (!strings.Contains(auth, "/ap-south-1/sts/") || !strings.Contains(auth, "AKID/")) {
+				t.Errorf("%s: %s", section, auth)
+			}
+		})
+		more := "web_identity_token_file " + token
+		if section[0] == 'a' {
+			more = "external_id e"
+		}
+		conf := "<" + section + ">\nrole_arn arn\nrole_session_name s\nduration_seconds 1200\nsts_region ap-south-1\nsts_http_proxy " + proxy +
+			"\nsts_endpoint_url http://sts.example.com\n" + more + "\n</" + section + ">\n"
+		if section[0] == 'a' {
+			conf += keys
+		}
+		s, headers := capture(t)
+		opt, d := read(t, "s3_bucket logs\nssl_verify_peer false\ns3_object_key_format %{uuid_flush}\ns3_endpoint "+s.URL+"\n"+conf)
+		for _, e := range d.Errors {
+			t.Fatal(e)
+		}
+		opt.Log = quiet()
+		o, err := New(t.Context(), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, o, batchOf("a", one("1")))
+		send(t, o, batchOf("a", one("2")))
+		if got := headers().Get("Authorization"); !strings.Contains(got, "Credential=FROMSTS/") || asked != 1 {
+			t.Errorf("%s: %q, asked %d times", section, got, asked)
+		}
+		if err := o.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestProxyAndVirtualHost: requests to another service's name go through proxy_uri, with the
+// bucket's name before the host's.
+func TestProxyAndVirtualHost(t *testing.T) {
+	newService(t, "")
+	var hosts []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		hosts = append(hosts, r.URL.Host+r.URL.Path)
+		w.Header().Set("ETag", `"x"`)
+	}))
+	defer proxy.Close()
+	for conf, want := range map[string]string{"": "logs.s3.example.com/k", "force_path_style true": "s3.example.com/logs/k"} {
+		hosts = nil
+		o := open(t, "s3_bucket logs\ncheck_object false\ns3_object_key_format k\ns3_endpoint http://s3.example.com\nproxy_uri "+proxy.URL+"\n"+conf, nil)
+		send(t, o, batchOf("a", one("1")))
+		if len(hosts) != 1 || hosts[0] != want {
+			t.Errorf("%s: %q, want %q", conf, hosts, want)
+		}
+	}
+}
