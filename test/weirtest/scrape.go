@@ -29,8 +29,11 @@ type Input struct {
 	Malformed   uint64
 	Acks        uint64
 	Repeats     uint64
-	Ack         struct{ Mean float64 } `json:"ack_seconds"` // seconds
+	Ack         Mean `json:"ack_seconds"`
 }
+
+// Mean is what the tests read of a distribution; in seconds.
+type Mean struct{ Mean float64 }
 
 // Output is a destination with its books.
 type Output struct {
@@ -47,6 +50,7 @@ type Output struct {
 	LaneCount   int                    `json:"lanes"`
 	LanesParked int                    `json:"lanes_parked"`
 	Throttled   uint64                 `json:"throttled_requests"`
+	Latency     Mean                   `json:"request_seconds"`
 	LastError   *struct{ Text string } `json:"last_error"`
 }
 
