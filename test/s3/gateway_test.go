@@ -8,10 +8,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -54,6 +60,8 @@ type gateway struct {
 	root string
 	meta string
 	addr string
+	cert string // file with its certificate; "": without TLS
+	args []string
 	cmd  *exec.Cmd
 }
 
@@ -87,8 +95,8 @@ func (g *gateway) start() {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.cmd = exec.Command(binary, "--access", "AKIDEXAMPLE", "--secret", "secret", "--region", "eu-west-1", "--port", g.addr,
-		"--keep-alive", "--quiet", "posix", "--sidecar", g.meta, g.root)
+	args := append([]string{"--access", "AKIDEXAMPLE", "--secret", "secret", "--region", "eu-west-1", "--port", g.addr, "--keep-alive", "--quiet"}, g.args...)
+	g.cmd = exec.Command(binary, append(args, "posix", "--sidecar", g.meta, g.root)...)
 	g.cmd.Env = weirtest.CleanEnv()
 	if err := g.cmd.Start(); err != nil {
 		g.t.Fatal(err)
@@ -111,7 +119,42 @@ func (g *gateway) stop() {
 }
 
 // env points a weir to the server.
-func (g *gateway) env() []string { return []string{"AWS_ENDPOINT_URL_S3=http://" + g.addr} }
+func (g *gateway) env() []string {
+	scheme := "http://"
+	if g.cert != "" {
+		scheme = "https://"
+	}
+	return []string{"AWS_ENDPOINT_URL_S3=" + scheme + g.addr}
+}
+
+// useTLS gives the server a certificate of its own.
+func (g *gateway) useTLS() {
+	g.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	dir := g.t.TempDir()
+	g.cert = filepath.Join(dir, "cert.pem")
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	g.args = []string{"--cert", g.cert, "--key", filepath.Join(dir, "key.pem")}
+}
 
 // objects lists the files of a bucket.
 func (g *gateway) objects(bucket string) []string {

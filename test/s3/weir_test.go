@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -177,7 +178,7 @@ func TestWrongSecret(t *testing.T) {
 	}
 	// The right secret after a reload takes over the buffer.
 	w.SetConfig(config(byIndex+"\naws_key_id AKIDEXAMPLE\naws_sec_key secret", file))
-	w.Signal(1)
+	w.Signal(syscall.SIGHUP)
 	w.Drained()
 	g.want("logs", 100, 0)
 }
@@ -239,5 +240,35 @@ func TestOddNames(t *testing.T) {
 		if !contains(g.objects("logs"), tag+"/0.gz") {
 			t.Errorf("no object of tag %q: %q", tag, g.objects("logs"))
 		}
+	}
+}
+
+// TestChecksumsOverTLS sends as to Amazon's service: TLS, and the SDK's checksums behind the
+// body instead of a signature over it, in one piece and in parts.
+func TestChecksumsOverTLS(t *testing.T) {
+	for _, algorithm := range []string{"", "CRC32C", "CRC64NVME", "SHA1", "SHA256"} {
+		t.Run("algorithm="+algorithm, func(t *testing.T) {
+			g := newGateway(t)
+			g.useTLS()
+			g.start()
+			match := "store_as text\nssl_ca_bundle " + g.cert + "\n" + byIndex
+			if algorithm != "" {
+				match += "\nchecksum_algorithm " + algorithm
+			}
+			w := weirtest.New(t, nil, config(match, "@type memory\nflush_interval 60\nchunk_limit_size 40m"))
+			w.Env = append(g.env(), "AWS_REQUEST_CHECKSUM_CALCULATION=when_supported")
+			w.Start()
+			feed(t, w, "small", 0, 1)
+			w.Signal(syscall.SIGUSR1)
+			weirtest.Eventually(t, "an object", func() (string, bool) { n := len(g.objects("logs")); return fmt.Sprint(n), n == 1 })
+			const messages = 2500
+			feed(t, w, "big", 100, messages)
+			w.Stop(30 * time.Second)
+			g.want("logs", 100+messages*100, 0)
+			if n := len(g.objects("logs")); n != 2 {
+				t.Errorf("%d objects: %q", n, g.objects("logs"))
+			}
+			w.LogAtMost(0, 1)
+		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"weir/internal/awsx"
 )
@@ -42,7 +43,14 @@ func (o *Output) connect(ctx context.Context, conns int) error {
 	cfg := session.Config()
 	o.client = s3.NewFromConfig(cfg, o.options(cfg))
 	opts := o.client.Options()
-	o.sendMD5 = opts.RequestChecksumCalculation == aws.RequestChecksumCalculationWhenRequired && o.p.Checksum == ""
+	switch {
+	case o.p.Checksum != "":
+		o.checksum = types.ChecksumAlgorithm(o.p.Checksum)
+	case opts.RequestChecksumCalculation != aws.RequestChecksumCalculationWhenRequired:
+		// The SDK's default. An upload in parts has to announce it, or its completion is
+		// refused.
+		o.checksum = types.ChecksumAlgorithmCrc32
+	}
 	if opts.BaseEndpoint != nil {
 		if u, err := url.Parse(*opts.BaseEndpoint); err == nil {
 			o.host = u.Host

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"weir/internal/awsx"
 	"weir/internal/event"
@@ -76,7 +77,7 @@ type Output struct {
 	transport *http.Transport
 	host      string // of the endpoint; "" is Amazon's own
 	deadline  time.Duration
-	sendMD5   bool // Content-MD5 instead of the SDK's checksums
+	checksum  types.ChecksumAlgorithm // "": Content-MD5
 
 	key       keyFormat
 	metaNames []string

@@ -61,7 +61,7 @@ func (o *Output) upload(ctx context.Context, r *request, a *attempt, fresh bool)
 
 // contentMD5 is the header Content-MD5, where there is no newer checksum.
 func (o *Output) contentMD5(sum []byte) *string {
-	if !o.sendMD5 {
+	if o.checksum != "" {
 		return nil
 	}
 	return aws.String(base64.StdEncoding.EncodeToString(sum))
@@ -73,7 +73,7 @@ func (o *Output) object(r *request, a *attempt) *s3.PutObjectInput {
 	in := &s3.PutObjectInput{
 		Bucket: &o.bucket, Key: aws.String(a.key), ContentType: aws.String(o.store.mime),
 		ACL: types.ObjectCannedACL(strings.ReplaceAll(p.ACL, "_", "-")), StorageClass: types.StorageClass(p.StorageClass),
-		ServerSideEncryption: types.ServerSideEncryption(p.SSE), ChecksumAlgorithm: types.ChecksumAlgorithm(p.Checksum),
+		ServerSideEncryption: types.ServerSideEncryption(p.SSE), ChecksumAlgorithm: o.checksum,
 		GrantFullControl: optional(p.GrantFullControl), GrantRead: optional(p.GrantRead), GrantReadACP: optional(p.GrantReadACP),
 		GrantWriteACP: optional(p.GrantWriteACP), SSEKMSKeyId: optional(p.KMSKeyID), Tagging: optional(p.Tagging),
 	}
@@ -171,7 +171,7 @@ func (o *Output) uploadPart(ctx context.Context, r *request, a *attempt, id stri
 	defer body.end()
 	in := &s3.UploadPartInput{
 		Bucket: &o.bucket, Key: &a.key, UploadId: &id, PartNumber: aws.Int32(int32(i + 1)), Body: body, ContentLength: &n,
-		ContentMD5: o.contentMD5(r.spool.partSum(i)), ChecksumAlgorithm: types.ChecksumAlgorithm(o.p.Checksum),
+		ContentMD5: o.contentMD5(r.spool.partSum(i)), ChecksumAlgorithm: o.checksum,
 	}
 	in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5 = o.p.customerKey()
 	out, err := o.client.UploadPart(ctx, in)
