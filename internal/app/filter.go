@@ -29,6 +29,14 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 		id = prm.Value.Text
 	}
 	fp := &filterPlan{typ: typ, id: p.identify(s, typ, id)}
+	if typ == "prometheus" {
+		f := p.metrics.NewFilter(s, p.d)
+		if f == nil {
+			return nil
+		}
+		fp.filter = f
+		return fp
+	}
 	if typ == "stdout" {
 		if fp.filter = p.stdoutFilter(s); fp.filter == nil {
 			return nil

@@ -12,6 +12,7 @@ import (
 	"weir/internal/input/forward"
 	"weir/internal/input/stdin"
 	"weir/internal/pipeline"
+	"weir/internal/web/fluentd"
 )
 
 // sourcePlan is one configured source, ready to be built.
@@ -19,11 +20,14 @@ type sourcePlan struct {
 	id, typ   string
 	pos       fluentconf.Pos
 	text      string
+	params    map[string]string // as written, without secrets
 	label     string
 	labelPos  fluentconf.Pos
 	delivered bool // ack_after delivered
 	forward   *forward.Params
 	stdin     *stdin.Params
+	metrics   *fluentd.PrometheusParams
+	agent     *fluentd.AgentParams
 }
 
 func (s *sourcePlan) describe() string {
@@ -33,13 +37,32 @@ func (s *sourcePlan) describe() string {
 	case s.stdin != nil:
 		return "standard input, tag " + s.stdin.Tag
 	}
+	switch {
+	case s.metrics != nil:
+		return fmt.Sprintf("metrics on %s:%d", s.metrics.Bind, s.metrics.Port)
+	case s.agent != nil:
+		return fmt.Sprintf("status of plug-ins on %s:%d", s.agent.Bind, s.agent.Port)
+	}
 	return s.typ
+}
+
+// serves says that a source only serves figures: no event comes from it.
+func (s *sourcePlan) serves() bool { return s.metrics != nil || s.agent != nil }
+
+// monitor reads a source that adds metrics to those that @type prometheus serves.
+func (p *planner) monitor(s *fluentconf.Section, typ string) {
+	var params fluentd.MonitorParams
+	config.Decode(s, &params, p.d)
+	p.identify(s, typ, params.ID)
+	if typ != "prometheus_tail_monitor" { // there is no tail source whose files it could show
+		p.monitors = append(p.monitors, p.metrics.MonitorOf(&params, typ == "prometheus_monitor", p.d))
+	}
 }
 
 // source reads a <source>.
 func (p *planner) source(s *fluentconf.Section) {
 	typ, pos := p.typeOf(s)
-	src := &sourcePlan{typ: typ, pos: s.Pos, text: dump(s)}
+	src := &sourcePlan{typ: typ, pos: s.Pos, text: dump(s), params: shown(s)}
 	var common config.Plugin
 	switch typ {
 	case "":
@@ -54,8 +77,22 @@ func (p *planner) source(s *fluentconf.Section) {
 		src.stdin = &stdin.Params{}
 		config.Decode(s, src.stdin, p.d)
 		common = src.stdin.Plugin
+	case "prometheus":
+		src.metrics = &fluentd.PrometheusParams{}
+		config.Decode(s, src.metrics, p.d)
+		common = src.metrics.Plugin
+		if src.metrics.Transport != nil || src.metrics.SSL != nil {
+			p.d.Error(s.Pos, "the metrics page does not speak TLS", "leave the section out and put a proxy in front, or scrape it over loopback")
+		}
+	case "monitor_agent":
+		src.agent = &fluentd.AgentParams{}
+		config.Decode(s, src.agent, p.d)
+		common = src.agent.Plugin
+	case "prometheus_output_monitor", "prometheus_monitor", "prometheus_tail_monitor":
+		p.monitor(s, typ)
+		return
 	default:
-		p.d.Error(pos, fmt.Sprintf("weir has no source of type %q", typ), "sources are forward and stdin")
+		p.d.Error(pos, fmt.Sprintf("weir has no source of type %q", typ), "sources are forward, stdin, prometheus, prometheus_output_monitor, prometheus_monitor and monitor_agent")
 		return
 	}
 	if prm := s.Get("@label"); prm != nil {
@@ -70,6 +107,7 @@ type runningInput struct {
 	plan    *sourcePlan
 	in      input.Input
 	forward *forward.Input // the same, for what only forward has
+	page    *fluentd.Server
 	count   pipeline.Counter
 	emit    emitter
 	stop    context.CancelFunc
@@ -89,6 +127,12 @@ func (a *App) newInput(s *sourcePlan) (*runningInput, error) {
 		r.in = r.forward
 	case s.stdin != nil:
 		r.in, err = stdin.New(*s.stdin, stdin.Options{Log: log, Reader: a.o.Stdin})
+	case s.metrics != nil:
+		r.page = fluentd.NewPrometheus(s.metrics, a.registry, log)
+		r.in = r.page
+	case s.agent != nil:
+		r.page = fluentd.NewAgent(s.agent, a, a.plugins, log)
+		r.in = r.page
 	}
 	if err != nil {
 		return nil, fmt.Errorf("set up source %s at %s: %w", s.id, s.pos, err)
@@ -100,6 +144,9 @@ func (a *App) newInput(s *sourcePlan) (*runningInput, error) {
 func (r *runningInput) close() {
 	if r.forward != nil {
 		r.forward.TakeListener().Close()
+	}
+	if r.page != nil {
+		r.page.Close()
 	}
 }
 

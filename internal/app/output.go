@@ -20,7 +20,8 @@ import (
 type outputPlan struct {
 	id, typ   string
 	pos       fluentconf.Pos
-	text      string // the section as text: the same text after a reload means that nothing changed
+	params    map[string]string // as written, without secrets
+	text      string            // the section as text: the same text after a reload means that nothing changed
 	buffer    config.Buffer
 	dir       string // of the file buffer; "" for memory
 	null      bool
@@ -67,7 +68,7 @@ func mib(n int64) string {
 // output reads an output's section; nil after an error.
 func (p *planner) output(s *fluentconf.Section, typ string, pos fluentconf.Pos) *outputPlan {
 	before := len(p.d.Errors)
-	o := &outputPlan{typ: typ, pos: s.Pos, text: dump(s)}
+	o := &outputPlan{typ: typ, pos: s.Pos, text: dump(s), params: shown(s)}
 	if !p.outputType(o, s, typ, pos) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"weir/internal/fluentconf"
 	"weir/internal/retag"
 	"weir/internal/router"
+	"weir/internal/web/fluentd"
 )
 
 // Plan is a configuration that has been understood: what there is to build, and how it
@@ -19,6 +20,8 @@ type Plan struct {
 	Outputs []*outputPlan // in the order of the file, stores of a copy included
 
 	contexts map[string]*routes // by label; "" is the root
+	metrics  *fluentd.Registry  // of prometheus filters and monitors
+	monitors []fluentd.Monitor
 	env      Env
 }
 
@@ -75,7 +78,7 @@ type planner struct {
 
 func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 	p := &planner{
-		Plan: &Plan{File: root.Pos.File, env: env, contexts: map[string]*routes{}}, d: d,
+		Plan: &Plan{File: root.Pos.File, metrics: fluentd.NewRegistry(env.Hostname), env: env, contexts: map[string]*routes{}}, d: d,
 		ids: map[string]fluentconf.Pos{}, numbers: map[string]int{}, paths: map[string]fluentconf.Pos{},
 	}
 	p.System = config.ParseSystem(root, d)

@@ -89,7 +89,7 @@ func (r *runningInput) status() web.InputStatus {
 }
 
 func (r *runningOutput) status() web.OutputStatus {
-	s := web.OutputStatus{ID: r.plan.id, Type: r.plan.typ, Detail: r.plan.detail, BytesIn: r.target.In.Bytes.Load()}
+	s := web.OutputStatus{ID: r.plan.id, Type: r.plan.typ, Detail: r.plan.detail, BytesIn: r.target.In.Bytes.Load(), Emits: r.target.In.Batches.Load()}
 	if r.del == nil {
 		s.Sheet = r.book.Sheet()
 		return s
@@ -114,7 +114,7 @@ func (r *runningOutput) status() web.OutputStatus {
 	s.Retries = d.Retries
 	s.Latency = histogram(deliver.LatencyBuckets[:], d.Latency)
 	s.Fill = histogram(deliver.FillBuckets[:], d.Fill)
-	s.BodyBytes, s.BytesOut, s.Resent, s.InFlight = d.BodyBytes, d.Bytes, d.Resent, d.InFlight
+	s.BodyBytes, s.BytesOut, s.Resent, s.InFlight, s.SlowFlushes = d.BodyBytes, d.Bytes, d.Resent, d.InFlight, d.Slow
 	s.Throttled, s.RateLimit, s.LaneCount, s.LanesParked = d.Throttled, d.Throttle, d.Lanes, d.LanesParked
 	s.LastSuccess, s.LastError, s.LastErrorAt, s.PausedUntil = d.LastSuccess, d.LastError, d.LastErrorAt, d.GateUntil
 	for _, l := range r.del.Lanes(lanesShown) {

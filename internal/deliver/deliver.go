@@ -41,6 +41,10 @@ type Options struct {
 	// keep every worker busy out of the buffer's recent frames.
 	ReadAhead int
 
+	// SlowFlush is slow_flush_log_threshold: requests that take longer are counted and
+	// reported; 0: none.
+	SlowFlush time.Duration
+
 	Throttle  *Throttle      // shared by the outputs of one scope; may be nil
 	Parking   *buffer.Buffer // where lanes that fail for long wait; nil: they are never parked
 	Secondary output.Output  // takes what is given up; may be nil

@@ -34,6 +34,7 @@ type Stats struct {
 	Bytes       uint64            // of entries delivered
 	BodyBytes   uint64            // of request bodies sent
 	Resent      uint64            // requests that may repeat an accepted one
+	Slow        uint64            // requests that took longer than SlowFlush
 	Latency     Histogram
 	Fill        Histogram
 	InFlight    int
@@ -61,6 +62,7 @@ type LaneStats struct {
 
 type stats struct {
 	accepted, events, bytes, body, resent atomic.Uint64
+	slow                                  atomic.Uint64
 	failed, retries                       [16]atomic.Uint64
 	latency                               [len(LatencyBuckets) + 1]atomic.Uint64
 	latencySum                            atomic.Int64 // microseconds
@@ -107,6 +109,16 @@ func (s *stats) put(r output.Result, took time.Duration, f *flight) {
 	s.fillSum.Add(int64(fill * 1e6))
 }
 
+// slowFlush notes a request that took longer than slow_flush_log_threshold.
+func (s *stats) slowFlush(log *slog.Logger, id string, took, threshold time.Duration, f *flight) {
+	s.slow.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("slow") {
+		log.Warn("a request took long", "output", id, "lane", printable(f.lane.key), "took", took.Round(time.Millisecond), "threshold", threshold, "slow_requests", s.slow.Load())
+	}
+}
+
 func (s *stats) retry(k output.Kind) { s.retries[k].Add(1) }
 
 func (s *stats) ended(parts []buffer.Part) {
@@ -119,7 +131,8 @@ func (s *stats) ended(parts []buffer.Part) {
 	s.events.Add(n)
 }
 
-// often says whether a line of this class may be written now: once in ten seconds.
+// often says whether a line of this class was written within the last ten seconds: then
+// the next is left out.
 func (s *stats) often(class string) bool {
 	now := time.Now()
 	if s.said == nil {
@@ -262,7 +275,7 @@ func printable(key string) string { return strings.ReplaceAll(key, "\x00", " ") 
 func (d *Deliverer) Stats() Stats {
 	s := &d.stat
 	out := Stats{
-		Accepted: s.accepted.Load(), Events: s.events.Load(), Bytes: s.bytes.Load(), BodyBytes: s.body.Load(), Resent: s.resent.Load(),
+		Accepted: s.accepted.Load(), Events: s.events.Load(), Bytes: s.bytes.Load(), BodyBytes: s.body.Load(), Resent: s.resent.Load(), Slow: s.slow.Load(),
 		Failed: map[string]uint64{}, Retries: map[string]uint64{},
 		Latency: Histogram{Sum: float64(s.latencySum.Load()) / 1e6}, Fill: Histogram{Sum: float64(s.fillSum.Load()) / 1e6},
 	}
@@ -328,6 +341,7 @@ func (s *Stats) Add(o Stats) {
 	s.Bytes += o.Bytes
 	s.BodyBytes += o.BodyBytes
 	s.Resent += o.Resent
+	s.Slow += o.Slow
 	s.InFlight += o.InFlight
 	for k, n := range o.Failed {
 		s.Failed[k] += n

@@ -271,7 +271,11 @@ func (d *Deliverer) wake() {
 func (d *Deliverer) send(f *flight) output.Result {
 	start := time.Now()
 	res := f.req.Send(d.ctx)
-	d.stat.put(res, time.Since(start), f)
+	took := time.Since(start)
+	d.stat.put(res, took, f)
+	if d.o.SlowFlush > 0 && took > d.o.SlowFlush {
+		d.stat.slowFlush(d.o.Log, d.o.ID, took, d.o.SlowFlush, f)
+	}
 	return res
 }
 

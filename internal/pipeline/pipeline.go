@@ -30,9 +30,10 @@ type Target struct {
 }
 
 // Counter counts what passes a point.
-type Counter struct{ Events, Bytes atomic.Uint64 }
+type Counter struct{ Batches, Events, Bytes atomic.Uint64 }
 
 func (c *Counter) add(events, bytes int) {
+	c.Batches.Add(1)
 	c.Events.Add(uint64(events))
 	c.Bytes.Add(uint64(bytes))
 }

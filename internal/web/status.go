@@ -63,6 +63,7 @@ type OutputStatus struct {
 	Sheet   ledger.Sheet
 	Balance int64 // admitted - ended - pending: anything but 0 is a bug
 	BytesIn uint64
+	Emits   uint64 // batches given to the output
 	Buffer  BufferStatus
 	Parking *ParkingStatus // nil without a parking lot
 
@@ -74,8 +75,10 @@ type OutputStatus struct {
 	BytesOut  uint64            // of delivered entries
 	Resent    uint64            // requests that may repeat an accepted one
 	InFlight  int               // requests
-	Throttled uint64            // requests that were answered with "too many requests"
-	RateLimit float64           // requests a second that the throttle control allows; 0: no limit
+	// SlowFlushes are requests that took longer than slow_flush_log_threshold.
+	SlowFlushes uint64
+	Throttled   uint64  // requests that were answered with "too many requests"
+	RateLimit   float64 // requests a second that the throttle control allows; 0: no limit
 
 	LaneCount   int
 	LanesParked int
