@@ -33,35 +33,54 @@ func (p *parser) include(start int, empty bool) {
 		p.nextLine(p.pos)
 		return
 	}
-	pattern, ok := p.includePattern(v)
+	names, ok := p.included(v, p.file, "@include")
 	if !ok {
 		return
 	}
-	names, err := p.src.Glob(pattern)
+	for _, name := range names {
+		data, ok := p.readIncluded(v.Pos, name, p.open)
+		switch {
+		case !ok:
+		case isYAML(name):
+			p.yamlDocument(name, data, p.top(), p.open)
+		default:
+			p.run.file(name, data, p.top(), p.open)
+		}
+	}
+}
+
+// included lists the files that an include of the file from names, sorted. word is how the
+// file writes it.
+func (r *run) included(v Value, from, word string) (names []string, ok bool) {
+	pattern, ok := r.includePattern(v, from, word)
+	if !ok {
+		return nil, false
+	}
+	names, err := r.src.Glob(pattern)
 	if err != nil {
-		p.fail(v.Pos, fmt.Sprintf("cannot list the files of @include %s: %v", v.Text, err), "")
-		return
+		r.fail(v.Pos, fmt.Sprintf("cannot list the files of %s %s: %v", word, v.Text, err), "")
+		return nil, false
 	}
 	slices.Sort(names)
 	wild := strings.ContainsAny(pattern, "*?[{")
 	if len(names) == 0 && !wild {
-		p.warn(v.Pos, fmt.Sprintf("@include %s names no existing file", v.Text), "Fluentd ignores it silently")
+		r.warn(v.Pos, fmt.Sprintf("%s %s names no existing file", word, v.Text), "Fluentd ignores it silently")
 	}
 	for _, name := range names {
 		base := strings.TrimSuffix(path.Base(name), path.Ext(name))
 		if wild && (strings.HasSuffix(base, ".bak") || strings.HasSuffix(base, "_old") || strings.HasSuffix(base, ".old") || strings.HasSuffix(base, "_bak")) {
-			p.warn(v.Pos, fmt.Sprintf("@include %s takes in %s, which looks like a backup copy", v.Text, name), "move it away or narrow the pattern")
+			r.warn(v.Pos, fmt.Sprintf("%s %s takes in %s, which looks like a backup copy", word, v.Text, name), "move it away or narrow the pattern")
 		}
-		p.includeFile(v.Pos, name)
 	}
+	return names, true
 }
 
 // includePattern turns what stands behind @include into a path pattern.
-func (p *parser) includePattern(v Value) (string, bool) {
+func (r *run) includePattern(v Value, from, word string) (string, bool) {
 	s := v.Text
 	if scheme, rest, ok := strings.Cut(s, "://"); ok {
 		if scheme != "file" {
-			p.fail(v.Pos, fmt.Sprintf("@include from %s:// is not supported", scheme), "download the file before the start and include it by its path")
+			r.fail(v.Pos, fmt.Sprintf("%s from %s:// is not supported", word, scheme), "download the file before the start and include it by its path")
 			return "", false
 		}
 		s = rest
@@ -76,34 +95,31 @@ func (p *parser) includePattern(v Value) (string, bool) {
 		s = u
 	}
 	if s == "" {
-		p.fail(v.Pos, "@include needs a path", "write @include conf.d/*.conf")
+		r.fail(v.Pos, word+" needs a path", "write "+word+" conf.d/*.conf")
 		return "", false
 	}
 	if !path.IsAbs(s) {
-		s = path.Join(path.Dir(p.file), s)
+		s = path.Join(path.Dir(from), s)
 	}
 	return path.Clean(s), true
 }
 
-func (p *parser) includeFile(at Pos, name string) {
-	if slices.Contains(p.open, name) {
-		p.fail(at, fmt.Sprintf("@include loop: %s includes itself", strings.Join(append(slices.Clone(p.open), name), " -> ")), "")
-		return
+// readIncluded reads an included file. open lists the files being read.
+func (r *run) readIncluded(at Pos, name string, open []string) (data []byte, ok bool) {
+	if slices.Contains(open, name) {
+		r.fail(at, fmt.Sprintf("@include loop: %s includes itself", strings.Join(append(slices.Clone(open), name), " -> ")), "")
+		return nil, false
 	}
-	if len(p.open) > maxDepth {
-		p.fail(at, fmt.Sprintf("@include is nested deeper than %d files", maxDepth), "")
-		return
+	if len(open) > maxDepth {
+		r.fail(at, fmt.Sprintf("@include is nested deeper than %d files", maxDepth), "")
+		return nil, false
 	}
-	if ext := strings.ToLower(path.Ext(name)); ext == ".yaml" || ext == ".yml" {
-		p.fail(at, fmt.Sprintf("@include of %s: configuration in YAML form is not supported yet", name), "write the file in Fluentd's v1 form")
-		return
-	}
-	data, err := p.src.ReadFile(name)
+	data, err := r.src.ReadFile(name)
 	if err != nil {
-		p.fail(at, fmt.Sprintf("cannot read the included file %s: %v", name, err), "")
-		return
+		r.fail(at, fmt.Sprintf("cannot read the included file %s: %v", name, err), "")
+		return nil, false
 	}
-	p.run.file(name, data, p.top(), p.open)
+	return data, true
 }
 
 // GlobFS lists the files of fsys that match a pattern as Ruby's Dir.glob does: *, ?, [a-z],

@@ -2,9 +2,10 @@ package fluentconf
 
 import (
 	"fmt"
-	"path"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Bounds of one configuration. They exist so that a generated or hostile file ends in an
@@ -21,6 +22,13 @@ type Source struct {
 	// Name of the first file, as it is to appear in positions. Relative includes are
 	// looked up in its directory.
 	Name string
+	// Form of the first file: "v1", "yaml", or "" to go by its name: .yaml and .yml are YAML.
+	Form string
+	// Inline is text in the v1 form that is read behind the first file.
+	Inline string
+	// More, if set, names files that are read behind the first one, and is asked once the
+	// first one has been read: its <system> may say where they are.
+	More func(root *Section) []string
 	// ReadFile returns the content of a file.
 	ReadFile func(name string) ([]byte, error)
 	// Glob lists the files that match an include pattern, in any order. GlobFS is one for
@@ -41,17 +49,32 @@ type Source struct {
 func Parse(src Source) (root *Section, errs, warnings []*Error) {
 	root = &Section{Pos: Pos{File: src.Name, Line: 1, Column: 1}}
 	r := &run{src: src}
-	if ext := strings.ToLower(path.Ext(src.Name)); ext == ".yaml" || ext == ".yml" {
-		r.fail(root.Pos, "configuration in YAML form is not supported yet", "write the file in Fluentd's v1 form and give it a name ending in .conf")
-		return root, r.errs, r.warnings
-	}
 	data, err := src.ReadFile(src.Name)
 	if err != nil {
 		r.fail(root.Pos, fmt.Sprintf("cannot read the configuration: %v", err), "")
 		return root, r.errs, r.warnings
 	}
-	r.file(src.Name, data, root, nil)
+	r.document(src.Name, src.Form == "yaml" || src.Form == "" && isYAML(src.Name), data, root)
+	if src.Inline != "" {
+		r.file("inline configuration", []byte(src.Inline), root, []string{src.Name})
+	}
+	if src.More != nil {
+		for _, name := range src.More(root) {
+			if data, ok := r.readIncluded(Pos{File: name, Line: 1, Column: 1}, name, nil); ok {
+				r.document(name, isYAML(name), data, root)
+			}
+		}
+	}
 	return root, r.errs, r.warnings
+}
+
+// document reads a file of either form.
+func (r *run) document(name string, yaml bool, data []byte, root *Section) {
+	if yaml {
+		r.yamlDocument(name, data, root, nil)
+	} else {
+		r.file(name, data, root, nil)
+	}
 }
 
 // run is the state of one Parse over all its files.
@@ -61,6 +84,8 @@ type run struct {
 	warnings []*Error
 	files    int
 	bytes    int
+	full     bool                     // it was too much, and that has been reported
+	origin   map[*yaml.Node]*yamlFile // of values that an !include has taken in
 }
 
 func (r *run) fail(pos Pos, text, hint string) {
@@ -75,10 +100,7 @@ func (r *run) warn(pos Pos, text, hint string) {
 // read, outermost first.
 func (r *run) file(name string, data []byte, into *Section, open []string) {
 	pos := Pos{File: name, Line: 1, Column: 1}
-	r.files++
-	r.bytes += len(data)
-	if r.files > maxFiles || r.bytes > maxBytes {
-		r.fail(pos, fmt.Sprintf("the configuration is larger than %d files or %d bytes", maxFiles, maxBytes), "")
+	if !r.admit(name, len(data)) {
 		return
 	}
 	text := string(data)
@@ -93,6 +115,21 @@ func (r *run) file(name string, data []byte, into *Section, open []string) {
 	p := &parser{run: r, file: name, text: text, open: append(open[:len(open):len(open)], name)}
 	p.indexLines()
 	p.body(into)
+}
+
+// admit counts a file and says whether the configuration may be that large.
+func (r *run) admit(name string, size int) bool {
+	r.files++
+	r.bytes += size
+	if r.files > maxFiles || r.bytes > maxBytes {
+		if r.full {
+			return false
+		}
+		r.full = true
+		r.fail(Pos{File: name, Line: 1, Column: 1}, fmt.Sprintf("the configuration is larger than %d files or %d bytes", maxFiles, maxBytes), "")
+		return false
+	}
+	return true
 }
 
 // parser reads one file.
