@@ -2,49 +2,32 @@ package expr
 
 import (
 	"errors"
-	"fmt"
 	"strings"
+
+	"weir/internal/ruby/rx"
 )
 
-// machine evaluates one program once.
-type machine struct {
-	env   *Env
-	prog  *Program
-	vars  []Value
-	steps int
-	spent int // bytes of texts and arrays made so far
-}
-
-// valueSize is what an element of an array takes, about.
-const valueSize = 64
-
-// raise makes the error of a node: what Ruby would raise.
-func (m *machine) raise(n node, format string, args ...any) error {
-	return &Error{Expr: m.prog.text, Off: n.at(), Text: fmt.Sprintf(format, args...)}
-}
-
-func (m *machine) eval(n node) (Value, error) {
+func (m *Machine) eval(n node) (Value, error) {
 	if m.steps++; m.steps > maxSteps {
-		return Value{}, m.raise(n, "the expression takes more than %d steps", maxSteps)
+		return Value{}, m.charge(n, 0)
 	}
 	switch n := n.(type) {
 	case *literal:
 		return n.value, nil
+	case *stringLiteral:
+		return m.str(n.text), nil
 	case *variable:
 		return m.vars[n.slot], nil
+	case *eventValue:
+		return m.subjectValue(n.subject), nil
+	case *call:
+		return m.call(n)
 	case *assign:
 		v, err := m.eval(n.value)
-		m.vars[n.slot] = v
+		if err == nil {
+			m.vars[n.slot] = v
+		}
 		return v, err
-	case *constant:
-		return Value{kind: object, text: n.name}, nil
-	case *interpolation:
-		return m.interpolate(n)
-	case *array:
-		items, err := m.list(n.items)
-		return ArrayValue(items), err
-	case *hash:
-		return m.hash(n)
 	case *logic:
 		left, err := m.eval(n.left)
 		if err != nil || left.Truthy() == n.or {
@@ -53,32 +36,70 @@ func (m *machine) eval(n node) (Value, error) {
 		return m.eval(n.right)
 	case *not:
 		v, err := m.eval(n.arg)
-		return BoolValue(!v.Truthy()), err
+		return boolValue(!v.Truthy()), err
 	case *cond:
 		return m.cond(n)
-	case *rescue:
-		v, err := m.eval(n.body)
-		var raised *Error
-		if errors.As(err, &raised) && m.steps <= maxSteps {
-			return m.eval(n.other)
-		}
-		return v, err
+	case *interpolation:
+		return m.interpolate(n)
+	case *constCall:
+		return m.constCall(n)
+	case *function:
+		return m.function(n)
 	case *sequence:
-		var v Value
-		var err error
-		for _, s := range n.steps {
-			if v, err = m.eval(s); err != nil {
-				return Value{}, err
-			}
-		}
-		return v, nil
-	case *call:
-		return m.call(n)
+		return m.sequence(n)
 	}
-	return Value{}, fmt.Errorf("evaluating a node of type %T", n)
+	return m.evalRare(n)
 }
 
-func (m *machine) cond(n *cond) (Value, error) {
+// evalRare has the nodes that expressions seldom have.
+func (m *Machine) evalRare(n node) (Value, error) {
+	switch n := n.(type) {
+	case *array:
+		items, err := m.list(n.items)
+		return m.array(items), err
+	case *hash:
+		return m.evalHash(n)
+	case *span:
+		return m.span(n)
+	case *constant:
+		return m.constValue(n.name), nil
+	case *globalValue:
+		return m.global(n)
+	case *dynamicRegexp:
+		return m.regexp(n)
+	case *multiple:
+		return m.multiple(n)
+	case *update:
+		return m.update(n)
+	case *lambda:
+		v, x := m.withExtra(ProcKind)
+		x.proc = n.block
+		return v, nil
+	case *choice:
+		return m.choice(n)
+	case *loop:
+		return m.loop(n)
+	case *attempt:
+		return m.attempt(n)
+	case *jump:
+		return m.jump(n)
+	case *responds:
+		v, err := m.eval(n.recv)
+		return boolValue(n.fns != nil && n.fns[v.kind] != nil), err
+	}
+	return Value{}, m.exceed(n, "this is not supported here")
+}
+
+func (m *Machine) sequence(n *sequence) (v Value, err error) {
+	for _, s := range n.steps {
+		if v, err = m.eval(s); err != nil {
+			return Value{}, err
+		}
+	}
+	return v, nil
+}
+
+func (m *Machine) cond(n *cond) (Value, error) {
 	test, err := m.eval(n.test)
 	switch {
 	case err != nil:
@@ -91,276 +112,325 @@ func (m *machine) cond(n *cond) (Value, error) {
 	return Value{}, nil
 }
 
-func (m *machine) list(nodes []node) ([]Value, error) {
-	out := make([]Value, len(nodes))
-	for i, n := range nodes {
+// list evaluates the items of an array.
+func (m *Machine) list(nodes []node) ([]Value, error) {
+	out := m.values.get(len(nodes))[:0]
+	for _, n := range nodes {
+		if s, ok := n.(*splat); ok {
+			v, err := m.eval(s.value)
+			if err != nil {
+				return nil, err
+			}
+			if out, err = m.splat(n, out, v); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		v, err := m.eval(n)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = v
+		out = append(out, v)
 	}
 	return out, nil
 }
 
-func (m *machine) hash(n *hash) (Value, error) {
-	h := &Hash{}
+// splat appends what *v stands for.
+func (m *Machine) splat(n node, out []Value, v Value) ([]Value, error) {
+	v, err := m.toArray(n, v)
+	if err != nil {
+		return nil, err
+	}
+	items := m.items(v)
+	if err := m.checkItems(n, len(out)+len(items)); err != nil {
+		return nil, err
+	}
+	return append(out, items...), m.spend(n, v)
+}
+
+func (m *Machine) evalHash(n *hash) (Value, error) {
+	h := m.hash()
+	h.o.keys, h.o.items = m.values.get(len(n.keys))[:0], m.values.get(len(n.keys))[:0]
 	for i, kn := range n.keys {
-		k, err := m.eval(kn)
-		if err != nil {
-			return Value{}, err
-		}
 		v, err := m.eval(n.values[i])
 		if err != nil {
 			return Value{}, err
 		}
-		h.Set(k, v)
+		if kn == nil {
+			if v.kind != HashKind {
+				return Value{}, m.noConversion(n, v, "Hash")
+			}
+			m.open(v.o)
+			for i, k := range v.o.keys {
+				m.set(h.o, k, v.o.items[i])
+			}
+			continue
+		}
+		k, err := m.eval(kn)
+		if err != nil {
+			return Value{}, err
+		}
+		m.set(h.o, k, v)
 	}
-	return Value{kind: HashKind, hash: h}, nil
+	return h, nil
 }
 
-func (m *machine) interpolate(n *interpolation) (Value, error) {
-	var b strings.Builder
+func (m *Machine) span(n *span) (Value, error) {
+	v := Value{kind: RangeKind, o: m.objects.get()}
+	v.o.items = m.values.get(2)
+	if n.exclusive {
+		v.bits = 1
+	}
+	for i, end := range [...]node{n.from, n.to} {
+		if end == nil {
+			continue
+		}
+		x, err := m.eval(end)
+		if err != nil {
+			return Value{}, err
+		}
+		v.o.items[i] = x
+	}
+	return v, nil
+}
+
+func (m *Machine) interpolate(n *interpolation) (Value, error) {
+	var b []byte
 	for _, part := range n.parts {
 		v, err := m.eval(part)
 		if err != nil {
 			return Value{}, err
 		}
-		b.WriteString(v.ToS())
-		if b.Len() > maxText {
-			return Value{}, m.raise(n, "the text is longer than %d bytes", maxText)
+		switch {
+		case v.kind == String:
+			b = append(b, v.s.s...)
+		case v.kind == ArrayKind || v.kind == HashKind:
+			b = v.appendInspect(b, 0)
+		default:
+			b = append(b, v.ToS()...)
+		}
+		if err := m.checkText(n, len(b)); err != nil {
+			return Value{}, err
 		}
 	}
-	return StringValue(b.String()), nil
+	v := m.str(view(b))
+	return v, m.spend(n, v)
 }
 
-// call evaluates a call: receiver, arguments, then the method.
-func (m *machine) call(n *call) (Value, error) {
-	if n.recv == nil {
-		return m.function(n)
-	}
-	recv, err := m.eval(n.recv)
+// regexp makes a regular expression whose text is computed. It is compiled again only when
+// the text is not what it was last time.
+func (m *Machine) regexp(n *dynamicRegexp) (Value, error) {
+	v, err := m.eval(n.source)
 	if err != nil {
 		return Value{}, err
 	}
-	if n.safe && recv.IsNil() {
-		return recv, nil
+	out, x := m.withExtra(RegexpKind)
+	if d := &m.dynamic[n.slot]; d.re == nil || d.text != v.s.s {
+		if err := m.charge(n, 200); err != nil { // compiling costs more than a step
+			return Value{}, err
+		}
+		re, err := rx.Compile(strings.Clone(v.s.s), n.options)
+		if err != nil {
+			return Value{}, m.raise(n, "RegexpError", "%v", err)
+		}
+		*d = dynamic{text: re.String(), re: &pattern{re: re, flags: n.flags}}
 	}
-	args, err := m.list(n.args)
+	x.re = m.dynamic[n.slot].re
+	return out, nil
+}
+
+func (m *Machine) multiple(n *multiple) (Value, error) {
+	v, err := m.eval(n.value)
 	if err != nil {
 		return Value{}, err
 	}
-	v, err := m.send(n, recv, args)
-	if err != nil {
-		return v, err
-	}
-	if len(v.text) > maxText {
-		return Value{}, m.raise(n, "the text is longer than %d bytes", maxText)
-	}
-	m.spent += len(v.text)
+	items := []Value{v}
 	if v.kind == ArrayKind {
-		m.spent += len(v.arr.Items) * valueSize
+		items = m.items(v)
 	}
-	if m.spent > maxSpent {
-		return Value{}, m.raise(n, "the expression needs more than %d bytes", maxSpent)
+	for i, slot := range n.slots {
+		from := i
+		if n.rest >= 0 && i > n.rest {
+			from = max(len(items)-len(n.slots), -1) + i
+		}
+		switch {
+		case i == n.rest:
+			end := max(len(items)-(len(n.slots)-i-1), i)
+			rest := m.values.get(max(end-i, 0))
+			if i < len(items) {
+				copy(rest, items[i:min(end, len(items))])
+			}
+			m.vars[slot] = m.array(rest)
+		case from < len(items):
+			m.vars[slot] = items[from]
+		default:
+			m.vars[slot] = Value{}
+		}
 	}
 	return v, nil
 }
 
-// function evaluates what the configuration's context offers without a receiver.
-func (m *machine) function(n *call) (Value, error) {
-	switch n.name {
-	case "hostname":
-		return StringValue(m.env.Hostname), nil
-	case "worker_id":
-		return StringValue(m.env.WorkerID), nil
-	case "use_nil":
-		return Value{}, errUseNil
-	case "use_default":
-		return Value{}, errUseDefault
-	}
-	return Value{}, m.raise(n, "undefined method %q", n.name)
-}
-
-// yield runs a block with these values for its parameters.
-func (m *machine) yield(b *block, args ...Value) (Value, error) {
-	for i, slot := range b.params {
-		m.vars[slot] = Value{}
-		if i < len(args) {
-			m.vars[slot] = args[i]
+// update evaluates a op= b.
+func (m *Machine) update(n *update) (Value, error) {
+	var recv, old Value
+	var args []Value
+	var err error
+	if n.target == nil {
+		old = m.vars[n.slot]
+	} else {
+		if recv, err = m.eval(n.target.recv); err != nil {
+			return Value{}, err
+		}
+		if args, err = m.list(n.target.args); err != nil {
+			return Value{}, err
+		}
+		if old, err = m.send(n.target, recv, args); err != nil {
+			return Value{}, err
 		}
 	}
-	return m.eval(b.body)
+	if n.op == "||" && old.Truthy() || n.op == "&&" && !old.Truthy() {
+		return old, nil
+	}
+	v, err := m.eval(n.value)
+	if err != nil {
+		return Value{}, err
+	}
+	if n.apply != nil {
+		if v, err = m.send(n.apply, old, []Value{v}); err != nil {
+			return Value{}, err
+		}
+	}
+	if n.target == nil {
+		m.vars[n.slot] = v
+		return v, nil
+	}
+	_, err = m.send(n.set, recv, append(args[:len(args):len(args)], v))
+	return v, err
 }
 
-// send calls a method by the class of its receiver.
-func (m *machine) send(n *call, recv Value, args []Value) (Value, error) {
-	if recv.kind == object {
-		return m.constantCall(n, recv.text, args)
-	}
-	c := &invocation{m: m, n: n, recv: recv, args: args}
-	if v, ok, err := c.any(); ok || err != nil {
-		return v, err
-	}
-	var v Value
-	var ok bool
+func (m *Machine) choice(n *choice) (Value, error) {
+	var subject Value
 	var err error
-	switch recv.kind {
-	case String:
-		v, ok, err = c.str()
-	case Symbol:
-		v, ok, err = c.symbol()
-	case Int, Float:
-		v, ok, err = c.number()
-	case ArrayKind:
-		v, ok, err = c.array()
-	case HashKind:
-		v, ok, err = c.hash()
-	case Nil:
-		v, ok, err = c.null()
+	if n.subject != nil {
+		if subject, err = m.eval(n.subject); err != nil {
+			return Value{}, err
+		}
 	}
-	if !ok && err == nil {
-		err = m.raise(n, "undefined method '%s' for %s", n.name, recv.describe())
+	for i := range n.whens {
+		w := &n.whens[i]
+		for _, t := range w.tests {
+			hit, err := m.when(n, t, subject)
+			if err != nil {
+				return Value{}, err
+			}
+			if hit {
+				return m.eval(w.body)
+			}
+		}
+	}
+	if n.els != nil {
+		return m.eval(n.els)
+	}
+	return Value{}, nil
+}
+
+// when says whether one test of a case hits.
+func (m *Machine) when(n *choice, t node, subject Value) (bool, error) {
+	s, splatted := t.(*splat)
+	if splatted {
+		t = s.value
+	}
+	v, err := m.eval(t)
+	if err != nil {
+		return false, err
+	}
+	if n.subject == nil {
+		return v.Truthy(), nil
+	}
+	if !splatted {
+		return m.caseEqual(t, v, subject)
+	}
+	if v, err = m.toArray(t, v); err != nil {
+		return false, err
+	}
+	for _, x := range m.items(v) {
+		if hit, err := m.caseEqual(t, x, subject); hit || err != nil {
+			return hit, err
+		}
+	}
+	return false, nil
+}
+
+func (m *Machine) loop(n *loop) (Value, error) {
+	for {
+		test, err := m.eval(n.test)
+		if err != nil || test.Truthy() == n.not {
+			return Value{}, err
+		}
+		if _, err := m.eval(n.body); err != nil {
+			switch err {
+			case errNext:
+			case errBreak:
+				return m.thrown, nil
+			default:
+				return Value{}, err
+			}
+		}
+	}
+}
+
+func (m *Machine) jump(n *jump) (v Value, err error) {
+	if n.value != nil {
+		if v, err = m.eval(n.value); err != nil {
+			return Value{}, err
+		}
+	}
+	m.thrown = v
+	if n.brk {
+		return Value{}, errBreak
+	}
+	return Value{}, errNext
+}
+
+// attempt evaluates begin … rescue … else … ensure … end.
+func (m *Machine) attempt(n *attempt) (Value, error) {
+	v, err := m.eval(n.body)
+	if raised, ok := errors.AsType[*Error](err); ok && raised.Class != "" {
+		for i := range n.rescues {
+			r := &n.rescues[i]
+			if !m.rescues(r, raised) {
+				continue
+			}
+			if r.slot >= 0 {
+				x, extra := m.withExtra(ErrorKind)
+				extra.err = raised
+				m.vars[r.slot] = x
+			}
+			v, err = m.eval(r.body)
+			break
+		}
+	} else if err == nil && n.els != nil {
+		v, err = m.eval(n.els)
+	}
+	if n.ensure != nil {
+		thrown, tag := m.thrown, m.tag
+		if _, e := m.eval(n.ensure); e != nil {
+			return Value{}, e
+		}
+		m.thrown, m.tag = thrown, tag
 	}
 	return v, err
 }
 
-// describe names a value in an error.
-func (v Value) describe() string {
-	switch v.kind {
-	case Nil, Bool:
-		return v.Inspect()
+// rescues says whether a rescue takes an exception.
+func (m *Machine) rescues(r *rescue, e *Error) bool {
+	if len(r.classes) == 0 {
+		return isA(e.Class, "StandardError")
 	}
-	return "an instance of " + v.kind.String()
-}
-
-// knownConstant lists the constants that may stand in an expression.
-func knownConstant(name string) bool {
-	return name == "ENV" || name == "Socket" || name == "File" || name == "IO"
-}
-
-// constantMethod lists what may be called on them.
-func constantMethod(name, method string) bool {
-	switch name {
-	case "ENV":
-		switch method {
-		case "fetch", "[]", "key?", "has_key?", "include?":
+	for _, c := range r.classes {
+		if isA(e.Class, c.(*constant).name) {
 			return true
 		}
-	case "Socket":
-		return method == "gethostname"
-	case "File":
-		return method == "join" || method == "read" || method == "basename" || method == "dirname"
-	case "IO":
-		return method == "read"
 	}
 	return false
-}
-
-func (m *machine) constantCall(n *call, name string, args []Value) (Value, error) {
-	switch name {
-	case "ENV":
-		return m.envCall(n, args)
-	case "Socket":
-		return StringValue(m.env.Hostname), nil
-	case "File", "IO":
-		return m.fileCall(n, args)
-	}
-	return Value{}, m.raise(n, "%s.%s is not supported", name, n.name)
-}
-
-// envCall evaluates ENV[…], ENV.fetch and their like.
-func (m *machine) envCall(n *call, args []Value) (Value, error) {
-	most := 1
-	if n.name == "fetch" {
-		most = 2
-	}
-	if len(args) < 1 || len(args) > most {
-		return Value{}, m.raise(n, "wrong number of arguments for ENV.%s: %d", n.name, len(args))
-	}
-	if args[0].kind != String {
-		return Value{}, m.raise(n, "the name of an environment variable is a String, not %s", args[0].describe())
-	}
-	if m.env.Lookup == nil {
-		return Value{}, m.raise(n, "environment variables are not available here")
-	}
-	text, ok := m.env.Lookup(args[0].text)
-	switch n.name {
-	case "[]":
-		if !ok {
-			return Value{}, nil
-		}
-		return StringValue(text), nil
-	case "key?", "has_key?", "include?":
-		return BoolValue(ok), nil
-	case "fetch":
-		switch {
-		case ok:
-			return StringValue(text), nil
-		case n.block != nil:
-			return m.yield(n.block, args[0])
-		case len(args) == 2:
-			return args[1], nil
-		}
-		return Value{}, m.raise(n, "key not found: %s: set this environment variable or give ENV.fetch a default", args[0].Inspect())
-	}
-	return Value{}, m.raise(n, "ENV.%s is not supported", n.name)
-}
-
-// fileCall evaluates File.join, File.read and their like.
-func (m *machine) fileCall(n *call, args []Value) (Value, error) {
-	for _, a := range args {
-		if a.kind != String {
-			return Value{}, m.raise(n, "no implicit conversion of %s into String", a.describe())
-		}
-	}
-	if n.name == "join" {
-		return StringValue(joinPath(args)), nil
-	}
-	if len(args) != 1 {
-		return Value{}, m.raise(n, "wrong number of arguments for %s: %d", n.name, len(args))
-	}
-	switch path := args[0].text; n.name {
-	case "basename":
-		s := strings.TrimRight(path, "/")
-		return StringValue(s[strings.LastIndexByte(s, '/')+1:]), nil
-	case "dirname":
-		s := strings.TrimRight(path, "/")
-		i := strings.LastIndexByte(s, '/')
-		switch {
-		case i < 0:
-			return StringValue("."), nil
-		case strings.TrimRight(s[:i], "/") == "":
-			return StringValue("/"), nil
-		}
-		return StringValue(strings.TrimRight(s[:i], "/")), nil
-	case "read":
-		if m.env.ReadFile == nil {
-			return Value{}, m.raise(n, "files are not available here")
-		}
-		b, err := m.env.ReadFile(path)
-		if err != nil {
-			return Value{}, m.raise(n, "%v", err)
-		}
-		return StringValue(string(b)), nil
-	}
-	return Value{}, m.raise(n, "File.%s is not supported", n.name)
-}
-
-// joinPath joins with single slashes, as File.join does.
-func joinPath(args []Value) string {
-	var b strings.Builder
-	for i, a := range args {
-		s := a.text
-		if i > 0 {
-			done := b.String()
-			if strings.HasSuffix(done, "/") {
-				s = strings.TrimLeft(s, "/")
-			} else if !strings.HasPrefix(s, "/") {
-				b.WriteByte('/')
-			}
-		}
-		b.WriteString(s)
-	}
-	return b.String()
 }

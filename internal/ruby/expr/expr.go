@@ -1,35 +1,41 @@
 // Package expr compiles and evaluates the Ruby expressions that stand in Fluentd
-// configurations. It knows a subset: no processes, no files unless the caller gives a
-// reader, no eval; what is not known is an error when the expression is compiled.
+// configurations: "#{…}" in values, and ${…} in the records of record_transformer. It knows
+// a subset: no processes, no files unless the caller gives a reader, no eval, no calls by a
+// computed name. What is not known is an error when the expression is compiled.
 //
-// A Program is a tree with its local variables resolved to slots. Evaluation counts its
-// steps and the size of what it builds, so that no expression runs away.
+// A Program is a tree with its local variables resolved to slots and its methods resolved
+// to functions. A Machine evaluates it and owns all memory that values take; records are
+// read from raw msgpack, level by level and only where an expression looks. Evaluation
+// counts its steps and the size of what it builds, so that no expression runs away.
 package expr
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Bounds of an evaluation and of an expression.
 const (
-	maxSteps = 100_000 // nodes visited
-	maxText  = 1 << 20 // bytes of one text
+	maxSteps = 100_000 // nodes visited, and elements and kilobytes looked at
+	maxText  = 2 << 20 // bytes of one text; a log event is at most 1 MiB
 	maxItems = 1 << 16 // elements of one array
 	maxSpent = 1 << 25 // bytes of all texts and arrays that one evaluation makes
 	maxDepth = 100     // nested parentheses, brackets, calls and strings
+	maxCalls = 100     // nested calls of lambdas
 )
 
-// Error says what is wrong with an expression and where.
+// Error says what is wrong with an expression and where, or what its evaluation raised.
 type Error struct {
-	Expr string // the whole expression
-	Off  int    // offset of the construct in Expr, bytes
-	Text string // what is wrong with it
+	Expr  string // the whole expression
+	Off   int    // offset of the construct in Expr, bytes
+	Text  string // what is wrong with it, or the exception's message
+	Class string // the exception's class; "" if a bound was hit or the expression is wrong
 }
 
 func (e *Error) Error() string {
-	if at := strings.TrimSpace(e.Expr); e.Off > 0 && e.Off < len(e.Expr) && at != "" {
+	if at := strings.TrimSpace(e.Expr); e.Class == "" && e.Off > 0 && e.Off < len(e.Expr) && at != "" {
 		return fmt.Sprintf("%s (at %q)", e.Text, clip(e.Expr[e.Off:]))
 	}
 	return e.Text
@@ -59,10 +65,13 @@ const (
 	UseDefault                // by use_default: the parameter has its default
 )
 
-// The two ways out of an evaluation that are no mistakes.
+// The ways out of an evaluation that are no mistakes.
 var (
 	errUseNil     = errors.New("use_nil")
 	errUseDefault = errors.New("use_default")
+	errNext       = errors.New("next outside a block")
+	errBreak      = errors.New("break outside a block or loop")
+	errThrow      = errors.New("throw without catch")
 )
 
 // Env is the world that an expression sees. Functions may be nil: what needs them is then
@@ -70,26 +79,61 @@ var (
 type Env struct {
 	Lookup   func(name string) (string, bool)  // environment variables
 	ReadFile func(name string) ([]byte, error) // File.read
+	Now      func() time.Time                  // Time.now
+	Random   func(b []byte)                    // fills b: rand, SecureRandom
+	Location *time.Location                    // the local time zone; nil is UTC
 	Hostname string                            // hostname, Socket.gethostname
 	WorkerID string                            // worker_id; "" outside a worker
+	PID      int                               // Process.pid
+}
+
+func (e *Env) location() *time.Location {
+	if e.Location == nil {
+		return time.UTC
+	}
+	return e.Location
 }
 
 // Program is a compiled expression. It is immutable and may be used from any goroutine.
 type Program struct {
-	text  string
-	body  node
-	slots int
+	text     string
+	body     node
+	slots    int
+	inits    []initial // variables that begin with a value of the event
+	dynamics int       // regular expressions made while running
+	mutates  bool      // it may change the record or what the record holds
 }
 
-// Compile compiles the text of one "#{…}", without the braces. The error is an *Error that
-// names the construct that is wrong or not supported.
+// initial says that a variable begins with a value of the event.
+type initial struct{ slot, subject int }
+
+// Compile compiles the text of one "#{…}", without the braces, for a configuration file.
+// The error is an *Error that names the construct that is wrong or not supported.
 func Compile(text string) (*Program, error) {
+	return compile(newParser(text))
+}
+
+// CompileTemplate compiles a template of record_transformer with enable_ruby. With typed, a
+// template that is one ${…} gives the value inside; any other template is the inside of a
+// Ruby string %Q[…] whose ${…} are interpolated, and gives a String. Offsets in errors
+// count from the start of the Ruby text.
+func CompileTemplate(text string, typed bool) (*Program, error) {
+	if typed && strings.Count(text, "${") == 1 && strings.HasPrefix(text, "${") && strings.HasSuffix(text, "}") {
+		text = text[len("${") : len(text)-1]
+	} else {
+		text = "%Q[" + strings.ReplaceAll(text, "${", "#{") + "]"
+	}
 	p := newParser(text)
+	p.event = true
+	return compile(p)
+}
+
+func compile(p *parser) (*Program, error) {
 	body, err := p.program(tEOF)
 	if err != nil {
 		return nil, err
 	}
-	return &Program{text: text, body: body, slots: p.scope.max}, nil
+	return &Program{text: p.src, body: body, slots: p.scope.max, inits: p.inits, dynamics: p.dynamics, mutates: p.mutates}, nil
 }
 
 // End finds the brace that closes an expression embedded in a double-quoted text: the
@@ -135,14 +179,18 @@ func braceEnd(s string, nested int) int {
 	return -1
 }
 
+// Mutates says whether the expression may change an object in place, the record say.
+func (p *Program) Mutates() bool { return p.mutates }
+
 // String is the expression as it was written.
 func (p *Program) String() string { return p.text }
 
-// Eval evaluates the expression. With a Special other than Text the value is nil. The error
-// says what Ruby would have raised.
+// Eval evaluates an expression of a configuration file. With a Special other than Text the
+// value is nil. The error says what Ruby would have raised.
 func (p *Program) Eval(env *Env) (Value, Special, error) {
-	m := &machine{env: env, prog: p, vars: make([]Value, p.slots)}
-	v, err := m.eval(p.body)
+	m := &Machine{}
+	m.Begin(env)
+	v, err := m.Run(p)
 	switch {
 	case err == nil:
 		return v, Text, nil

@@ -13,10 +13,11 @@ const (
 	tEnd              // newline or semicolon
 	tInt              // text
 	tFloat            // text
-	tString           // node
+	tString           // node: also regular expressions and lists of words
 	tSymbol           // text
 	tIdent            // text, possibly with ? or !
 	tConst            // text
+	tGlobal           // text, with its $
 	tOp               // text
 )
 
@@ -29,11 +30,12 @@ type token struct {
 	space bool // white space stands before it
 }
 
-// keywords of Ruby that the language of this package lacks, so that each is named as such.
-func unsupportedKeyword(s string) bool {
+// keyword says whether a name is reserved; the parser says which of them it knows.
+func keyword(s string) bool {
 	switch s {
-	case "begin", "case", "class", "def", "do", "else", "elsif", "end", "ensure", "for", "module", "next", "redo", "retry",
-		"return", "self", "super", "then", "undef", "until", "when", "while", "yield", "loop", "lambda", "proc", "alias", "defined?", "BEGIN", "END":
+	case "begin", "case", "class", "def", "do", "else", "elsif", "end", "ensure", "for", "in", "module", "next", "redo", "retry", "return", "self",
+		"super", "then", "undef", "until", "when", "while", "yield", "alias", "defined?", "BEGIN", "END", "break", "if", "unless", "and", "or", "not", "rescue",
+		"nil", "true", "false", "__FILE__", "__LINE__", "__method__":
 		return true
 	}
 	return false
@@ -104,18 +106,41 @@ func (p *parser) leadingDot() bool {
 // regular expression, ':' a symbol and '-' a sign.
 func (p *parser) operand() bool {
 	switch p.tok.kind {
-	case tInt, tFloat, tString, tSymbol, tConst:
+	case tInt, tFloat, tString, tSymbol, tConst, tGlobal:
 		return false
 	case tIdent:
-		switch p.tok.text {
-		case "if", "unless", "and", "or", "not", "rescue":
-			return true
-		}
-		return false
+		return p.operandAfter(p.tok.text)
 	case tOp:
 		return p.tok.text != ")" && p.tok.text != "]" && p.tok.text != "}"
 	}
 	return true
+}
+
+// operandAfter is operand behind a name. Behind the name of a method that is called without
+// parentheses an argument may stand: blank before, none after.
+func (p *parser) operandAfter(name string) bool {
+	switch name {
+	case "nil", "true", "false", "self", "end":
+		return p.afterDot
+	}
+	if !p.afterDot && keyword(name) {
+		return true
+	}
+	if _, ok := p.scope.find(name); ok && !p.afterDot || p.ternary > 0 {
+		return false
+	}
+	if p.pos == 0 || p.pos+1 >= len(p.src) || p.src[p.pos-1] != ' ' {
+		return false
+	}
+	switch next := p.src[p.pos+1]; p.src[p.pos] {
+	case '/':
+		return next != ' ' && next != '=' && strings.IndexByte(p.src[p.pos+1:], '/') >= 0
+	case ':':
+		return isIdentStart(next) || next == '"'
+	case '%':
+		return strings.IndexByte("wiqQr", next) >= 0 && p.pos+2 < len(p.src) && !isIdent(p.src[p.pos+2]) && p.src[p.pos+2] != ' '
+	}
+	return false
 }
 
 func (p *parser) lex() (token, error) {
@@ -135,19 +160,11 @@ func (p *parser) lex() (token, error) {
 		return p.ident(t), nil
 	case c == '"' || c == '\'':
 		p.pos++
-		return p.text(t, c, c, c == '"')
+		return p.quoted(t, c, c, c == '"')
 	case c == '`':
-		p.pos++
-		t, err := p.text(t, c, c, true)
-		if err != nil {
-			return t, err
-		}
-		// The one command that public files use.
-		if l, ok := t.node.(*literal); ok && strings.TrimSpace(l.value.text) == "hostname" {
-			t.node = &call{off: t.off, name: "+", recv: &call{off: t.off, name: "hostname"}, args: []node{&literal{off: t.off, value: StringValue("\n")}}}
-			return t, nil
-		}
-		return t, p.fail(t.off, "running a command is not supported")
+		return p.command(t)
+	case c == '$':
+		return p.global(t)
 	case p.operand():
 		if t, ok, err := p.operandLiteral(t); ok || err != nil {
 			return t, err
@@ -161,18 +178,57 @@ func (p *parser) lex() (token, error) {
 		}
 	}
 	_, n := utf8.DecodeRuneInString(p.src[p.pos:])
-	return t, p.fail(p.pos, "unexpected character "+inspectString(p.src[p.pos:p.pos+n]))
+	return t, p.fail(p.pos, "unexpected character "+inspectString(&text{s: p.src[p.pos : p.pos+n]}))
+}
+
+// command reads back-ticks. Only the name of the host can be asked for in this way, which
+// files do.
+func (p *parser) command(t token) (token, error) {
+	p.pos++
+	t, err := p.quoted(t, '`', '`', true)
+	if err != nil {
+		return t, err
+	}
+	if l, ok := t.node.(*stringLiteral); ok && strings.TrimSpace(l.text) == "hostname" {
+		t.node = &interpolation{off: t.off, parts: []node{&function{off: t.off, name: "hostname", fn: kernel["hostname"]}, &stringLiteral{off: t.off, text: "\n"}}}
+		return t, nil
+	}
+	return t, p.fail(t.off, "running a command is not supported")
+}
+
+// global reads $~, $1 and their like.
+func (p *parser) global(t token) (token, error) {
+	rest := p.src[p.pos+1:]
+	n := 0
+	for n < len(rest) && isDigit(rest[n]) {
+		n++
+	}
+	if n == 0 && rest != "" && strings.IndexByte("~&`'!", rest[0]) >= 0 {
+		n = 1
+	}
+	if n == 0 || n > 3 {
+		for n < len(rest) && isIdent(rest[n]) {
+			n++
+		}
+		if n == 0 {
+			return t, p.fail(p.pos, `unexpected character "$"`)
+		}
+		return t, p.fail(p.pos, "the global variable $"+rest[:n]+" is not supported")
+	}
+	t.kind, t.text = tGlobal, p.src[p.pos:p.pos+1+n]
+	p.pos += 1 + n
+	return t, nil
 }
 
 // operandLiteral reads literals whose first character could be an operator elsewhere.
 func (p *parser) operandLiteral(t token) (token, bool, error) {
 	rest := p.src[p.pos:]
 	switch {
-	case rest[0] == ':' && len(rest) > 1 && rest[1] == '"':
+	case rest[0] == ':' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '\''):
 		p.pos += 2
-		t, err := p.text(t, '"', '"', true)
-		if l, ok := t.node.(*literal); ok && err == nil {
-			l.value = SymbolValue(l.value.text)
+		t, err := p.quoted(t, rest[1], rest[1], rest[1] == '"')
+		if l, ok := t.node.(*stringLiteral); ok && err == nil {
+			t.node = symbolLiteral(t.off, l.text)
 			return t, true, nil
 		}
 		if err == nil {
@@ -184,26 +240,51 @@ func (p *parser) operandLiteral(t token) (token, bool, error) {
 		t = p.ident(t)
 		t.kind = tSymbol
 		return t, true, nil
+	case rest[0] == ':' && !strings.HasPrefix(rest, "::"):
+		for _, op := range [...]string{"[]", "<=>", "===", "==", "=~", "**", "<<", ">>", "<=", ">=", "+", "-", "*", "/", "%", "<", ">", "!", "&", "|", "^"} {
+			if strings.HasPrefix(rest[1:], op) {
+				p.pos += 1 + len(op)
+				t.kind, t.text = tSymbol, op
+				return t, true, nil
+			}
+		}
 	case rest[0] == '/':
-		return t, false, p.fail(p.pos, "a regular expression is not supported")
-	case rest[0] == '%' && len(rest) > 2 && (rest[1] == 'q' || rest[1] == 'Q') && !isIdent(rest[2]) && rest[2] != ' ':
-		p.pos += 3
-		t, err := p.text(t, rest[2], closing(rest[2]), rest[1] == 'Q')
-		return t, err == nil, err
-	case rest[0] == '%' && len(rest) > 1 && (rest[1] == '(' || rest[1] == '{' || rest[1] == '[' || rest[1] == '<' || rest[1] == '|'):
-		p.pos += 2
-		t, err := p.text(t, rest[1], closing(rest[1]), true)
+		p.pos++
+		t, err := p.regexp(t, '/', '/')
 		return t, err == nil, err
 	case rest[0] == '%':
-		return t, false, p.fail(p.pos, "this % literal is not supported")
+		return p.percent(t, rest)
 	case strings.HasPrefix(rest, "<<"):
 		return t, false, p.fail(p.pos, "a here-document is not supported")
-	case rest[0] == '?' && len(rest) > 1 && isIdent(rest[1]) && (len(rest) == 2 || !isIdent(rest[2])):
+	case rest[0] == '?' && len(rest) > 1 && rest[1] > ' ' && rest[1] < utf8.RuneSelf && rest[1] != '\\' && (len(rest) == 2 || !isIdent(rest[2])):
 		p.pos += 2
-		t.kind, t.node = tString, &literal{off: t.off, value: StringValue(rest[1:2])}
+		t.kind, t.node = tString, &stringLiteral{off: t.off, text: rest[1:2]}
 		return t, true, nil
 	}
 	return t, false, nil
+}
+
+// percent reads the literals that begin with %.
+func (p *parser) percent(t token, rest string) (token, bool, error) {
+	kind, n := byte('Q'), 1
+	if len(rest) > 2 && strings.IndexByte("qQwWiIr", rest[1]) >= 0 {
+		kind, n = rest[1], 2
+	}
+	if len(rest) <= n || isIdent(rest[n]) || rest[n] == ' ' || rest[n] == '\n' {
+		return t, false, p.fail(p.pos, "this % literal is not supported")
+	}
+	open, end := rest[n], closing(rest[n])
+	p.pos += n + 1
+	var err error
+	switch kind {
+	case 'q', 'Q':
+		t, err = p.quoted(t, open, end, kind == 'Q')
+	case 'r':
+		t, err = p.regexp(t, open, end)
+	default:
+		t, err = p.words(t, open, end, kind)
+	}
+	return t, err == nil, err
 }
 
 func closing(open byte) byte {

@@ -6,96 +6,17 @@ import (
 	"strings"
 )
 
-// node is a part of an expression's tree.
-type node interface{ at() int }
-
-type (
-	literal struct {
-		off   int
-		value Value
-	}
-	interpolation struct {
-		off   int
-		parts []node
-	}
-	array struct {
-		off   int
-		items []node
-	}
-	hash struct {
-		off          int
-		keys, values []node
-	}
-	variable struct{ off, slot int }
-	assign   struct {
-		off, slot int
-		value     node
-	}
-	constant struct {
-		off  int
-		name string
-	}
-	// call is a method call; operators are calls too. Without a receiver it is a function.
-	call struct {
-		off   int
-		recv  node
-		name  string
-		args  []node
-		block *block
-		safe  bool // &.
-	}
-	block struct {
-		params []int // slots
-		body   node
-	}
-	logic struct { // || and &&
-		off         int
-		left, right node
-		or          bool
-	}
-	not struct {
-		off int
-		arg node
-	}
-	cond struct {
-		off       int
-		test      node
-		then, els node // els may be nil
-	}
-	rescue struct {
-		off         int
-		body, other node
-	}
-	sequence struct {
-		off   int
-		steps []node
-	}
-)
-
-func (n *literal) at() int       { return n.off }
-func (n *interpolation) at() int { return n.off }
-func (n *array) at() int         { return n.off }
-func (n *hash) at() int          { return n.off }
-func (n *variable) at() int      { return n.off }
-func (n *assign) at() int        { return n.off }
-func (n *constant) at() int      { return n.off }
-func (n *call) at() int          { return n.off }
-func (n *logic) at() int         { return n.off }
-func (n *not) at() int           { return n.off }
-func (n *cond) at() int          { return n.off }
-func (n *rescue) at() int        { return n.off }
-func (n *sequence) at() int      { return n.off }
-
-// scope resolves the names of local variables to slots.
+// scope resolves the names of local variables to slots. A slot is never used twice.
 type scope struct {
-	names []string // visible variables; the index is the slot
+	names []string
+	slots []int
 	max   int
 }
 
 func (s *scope) find(name string) (int, bool) {
 	for i := len(s.names) - 1; i >= 0; i-- {
 		if s.names[i] == name {
-			return i, true
+			return s.slots[i], true
 		}
 	}
 	return 0, false
@@ -103,18 +24,26 @@ func (s *scope) find(name string) (int, bool) {
 
 func (s *scope) add(name string) int {
 	s.names = append(s.names, name)
-	s.max = max(s.max, len(s.names))
-	return len(s.names) - 1
+	s.slots = append(s.slots, s.max)
+	s.max++
+	return s.max - 1
 }
 
 // parser is a recursive-descent parser with one token of look-ahead. It reads tokens as it
 // goes, because what a character means depends on what stands before it.
 type parser struct {
-	src   string
-	pos   int
-	tok   token
-	depth int
-	scope *scope
+	src      string
+	pos      int
+	tok      token
+	depth    int
+	scope    *scope
+	event    bool // the variables of an event are there
+	afterDot bool // tok is the name of a method
+	ternary  int  // depth of ? :, where a colon begins no symbol
+	noDo     bool // a do belongs to the loop whose condition is read
+	inits    []initial
+	dynamics int
+	mutates  bool
 }
 
 func newParser(src string) *parser { return &parser{src: src, scope: &scope{}, tok: token{kind: tEnd}} }
@@ -138,6 +67,14 @@ func (p *parser) expect(s string) error {
 		return p.unexpected("expected " + s)
 	}
 	return err
+}
+
+// word demands a keyword.
+func (p *parser) word(s string) error {
+	if !p.isWord(s) {
+		return p.unexpected("expected " + s)
+	}
+	return p.advance()
 }
 
 func (p *parser) unexpected(want string) error {
@@ -181,14 +118,30 @@ func (p *parser) program(until tokenKind) (node, error) {
 	return n, nil
 }
 
-// statements reads statements up to something that ends them: a bracket or the end.
+// ends says whether something comes that ends statements.
+func (p *parser) ends() bool {
+	switch p.tok.kind {
+	case tEOF:
+		return true
+	case tOp:
+		return p.tok.text == ")" || p.tok.text == "}"
+	case tIdent:
+		switch p.tok.text {
+		case "end", "else", "elsif", "when", "rescue", "ensure":
+			return true
+		}
+	}
+	return false
+}
+
+// statements reads statements up to something that ends them.
 func (p *parser) statements() (node, error) {
 	seq := &sequence{off: p.tok.off}
 	for {
 		if err := p.skipEnds(); err != nil {
 			return nil, err
 		}
-		if p.tok.kind == tEOF || p.isOp(")") || p.isOp("}") {
+		if p.ends() {
 			break
 		}
 		n, err := p.statement()
@@ -211,12 +164,20 @@ func (p *parser) statements() (node, error) {
 
 // statement is an expression with modifiers.
 func (p *parser) statement() (node, error) {
-	n, err := p.wordLogic()
+	var n node
+	var err error
+	if names := p.multipleAhead(); names != nil {
+		n, err = p.multiple(names)
+	} else {
+		n, err = p.wordLogic()
+	}
 	for err == nil && p.tok.kind == tIdent {
 		off := p.tok.off
 		word := p.tok.text
-		if word != "if" && word != "unless" && word != "rescue" {
-			break
+		switch word {
+		case "if", "unless", "while", "until", "rescue":
+		default:
+			return n, nil
 		}
 		if err := p.advance(); err != nil {
 			return nil, err
@@ -230,8 +191,10 @@ func (p *parser) statement() (node, error) {
 			n = &cond{off: off, test: arg, then: n}
 		case "unless":
 			n = &cond{off: off, test: &not{off: off, arg: arg}, then: n}
+		case "while", "until":
+			n = &loop{off: off, test: arg, not: word == "until", body: n}
 		default:
-			n = &rescue{off: off, body: n, other: arg}
+			n = &attempt{off: off, body: n, rescues: []rescue{{slot: -1, body: arg}}}
 		}
 	}
 	return n, err
@@ -271,7 +234,12 @@ func (p *parser) advanceOperand() error {
 	if err := p.advance(); err != nil {
 		return err
 	}
-	return p.skipEnds()
+	for p.tok.kind == tEnd && p.src[p.tok.off] != ';' {
+		if err := p.advance(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *parser) enter(off int) error {
@@ -283,44 +251,20 @@ func (p *parser) enter(off int) error {
 
 func (p *parser) leave() { p.depth-- }
 
-// expression reads an assignment or a ternary.
+// expression reads a ternary or what binds stronger. Assignments are read where their left
+// side is.
 func (p *parser) expression() (node, error) {
-	off := p.tok.off
-	if err := p.enter(off); err != nil {
+	if err := p.enter(p.tok.off); err != nil {
 		return nil, err
 	}
 	defer p.leave()
-	if p.tok.kind == tIdent && p.assignAhead() {
-		name := p.tok.text
-		if err := p.advance(); err != nil { // the name
-			return nil, err
-		}
-		if err := p.advanceOperand(); err != nil { // the sign
-			return nil, err
-		}
-		slot, ok := p.scope.find(name)
-		if !ok {
-			slot = p.scope.add(name)
-		}
-		value, err := p.expression()
-		return &assign{off: off, slot: slot, value: value}, err
-	}
-	test, err := p.binary(0)
-	if err != nil {
-		return nil, err
-	}
-	if p.tok.kind == tOp {
-		switch p.tok.text {
-		case "=", "||=", "&&=", "+=", "-=", "*=", "/=", "<<=", "|=", "&=", "^=", "%=", "**=", ">>=":
-			return nil, p.fail(p.tok.off, "this assignment is not supported")
-		case "..", "...":
-			return nil, p.fail(p.tok.off, "a range is not supported here")
-		}
-	}
-	if !p.isOp("?") {
-		return test, nil
+	test, err := p.rangeOf()
+	if err != nil || !p.isOp("?") {
+		return test, err
 	}
 	c := &cond{off: p.tok.off, test: test}
+	p.ternary++
+	defer func() { p.ternary-- }()
 	if err := p.advanceOperand(); err != nil {
 		return nil, err
 	}
@@ -340,16 +284,25 @@ func (p *parser) expression() (node, error) {
 	return c, err
 }
 
-// assignAhead says whether the current name is followed by a plain '='.
-func (p *parser) assignAhead() bool {
-	i := p.pos
-	for i < len(p.src) && (p.src[i] == ' ' || p.src[i] == '\t') {
-		i++
+// rangeOf reads a..b.
+func (p *parser) rangeOf() (node, error) {
+	off := p.tok.off
+	var from node
+	var err error
+	if !p.isOp("..") && !p.isOp("...") {
+		if from, err = p.binary(0); err != nil || !p.isOp("..") && !p.isOp("...") {
+			return from, err
+		}
 	}
-	if i >= len(p.src) || p.src[i] != '=' {
-		return false
+	r := &span{off: off, from: from, exclusive: p.tok.text == "..."}
+	if err := p.advance(); err != nil {
+		return nil, err
 	}
-	return i+1 >= len(p.src) || p.src[i+1] != '=' && p.src[i+1] != '~' && p.src[i+1] != '>'
+	if p.tok.kind == tEOF || p.tok.kind == tEnd || p.isOp(")") || p.isOp("]") || p.isOp(",") || p.isWord("then") {
+		return r, nil // open at its end
+	}
+	r.to, err = p.binary(0)
+	return r, err
 }
 
 // levels of binary operators, weakest first.
@@ -370,9 +323,6 @@ func (p *parser) binary(level int) (node, error) {
 		if !found {
 			return left, nil
 		}
-		if !supportedOperator(op) {
-			return nil, p.fail(off, "the operator "+op+" is not supported")
-		}
 		if err := p.advanceOperand(); err != nil {
 			return nil, err
 		}
@@ -384,20 +334,48 @@ func (p *parser) binary(level int) (node, error) {
 		case "||", "&&":
 			left = &logic{off: off, left: left, right: right, or: op == "||"}
 		case "!=":
-			left = &not{off: off, arg: &call{off: off, recv: left, name: "==", args: []node{right}}}
+			left = &not{off: off, arg: newCall(off, left, "==", right)}
+		case "!~":
+			left = &not{off: off, arg: newCall(off, left, "=~", right)}
 		default:
-			left = &call{off: off, recv: left, name: op, args: []node{right}}
+			p.mutates = p.mutates || op == "<<"
+			left = p.captures(newCall(off, left, op, right))
 		}
 	}
 	return left, err
 }
 
-func supportedOperator(op string) bool {
-	switch op {
-	case "||", "&&", "==", "!=", "<", "<=", ">", ">=", "<=>", "+", "-", "*", "/", "%":
-		return true
+// newCall makes the call of an operator, which needs no check that the method is known.
+func newCall(off int, recv node, op string, args ...node) *call {
+	fns, _ := methodTable(op)
+	return &call{off: off, recv: recv, name: op, args: args, fns: fns}
+}
+
+// captures assigns the named groups of a regular expression on the left side of =~ to
+// variables, as Ruby does.
+func (p *parser) captures(c *call) node {
+	l, ok := c.recv.(*literal)
+	if c.name != "=~" || !ok || l.value.kind != RegexpKind {
+		return c
 	}
-	return false
+	seq := &sequence{off: c.off}
+	for _, name := range l.value.o.x.re.re.Names() {
+		if name == "" {
+			continue
+		}
+		slot, ok := p.scope.find(name)
+		if !ok {
+			slot = p.scope.add(name)
+		}
+		seq.steps = append(seq.steps, &assign{off: c.off, slot: slot, value: &globalValue{off: c.off, name: name}})
+	}
+	if seq.steps == nil {
+		return c
+	}
+	result := p.scope.add("")
+	seq.steps = append([]node{&assign{off: c.off, slot: result, value: c}}, seq.steps...)
+	seq.steps = append(seq.steps, &variable{off: c.off, slot: result})
+	return seq
 }
 
 func (p *parser) unary() (node, error) {
@@ -406,7 +384,7 @@ func (p *parser) unary() (node, error) {
 		return p.power()
 	}
 	op := p.tok.text
-	if op != "!" && op != "-" && op != "+" {
+	if op != "!" && op != "-" && op != "+" && op != "~" {
 		return p.power()
 	}
 	if err := p.enter(off); err != nil {
@@ -423,13 +401,15 @@ func (p *parser) unary() (node, error) {
 		return p.power()
 	}
 	arg, err := p.unary()
-	if err != nil || op == "+" {
+	switch {
+	case err != nil || op == "+":
 		return arg, err
-	}
-	if op == "!" {
+	case op == "!":
 		return &not{off: off, arg: arg}, nil
+	case op == "~":
+		return newCall(off, arg, "~"), nil
 	}
-	return &call{off: off, recv: &literal{off: off, value: IntValue(0)}, name: "-", args: []node{arg}}, nil
+	return newCall(off, arg, "-@"), nil
 }
 
 func (p *parser) power() (node, error) {
@@ -437,10 +417,27 @@ func (p *parser) power() (node, error) {
 	if err != nil || !p.isOp("**") {
 		return left, err
 	}
-	return nil, p.fail(p.tok.off, "the operator ** is not supported")
+	off := p.tok.off
+	if err := p.advanceOperand(); err != nil {
+		return nil, err
+	}
+	if err := p.enter(off); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	right, err := p.unary()
+	if err != nil {
+		return nil, err
+	}
+	// -2 ** 2 is -(2 ** 2).
+	if l, ok := left.(*literal); ok && l.value.kind == Int && l.value.int() < 0 {
+		positive := &literal{off: l.off, value: intValue(-l.value.int())}
+		return newCall(off, newCall(off, positive, "**", right), "-@"), nil
+	}
+	return newCall(off, left, "**", right), nil
 }
 
-// number makes the literal of a number token.
+// numberNode makes the literal of a number token.
 func (p *parser) numberNode() (node, error) {
 	t := p.tok
 	n := &literal{off: t.off}
@@ -449,7 +446,7 @@ func (p *parser) numberNode() (node, error) {
 		if err != nil {
 			return nil, p.fail(t.off, fmt.Sprintf("the number %s is out of range", t.text))
 		}
-		n.value = FloatValue(f)
+		n.value = floatValue(f)
 		return n, p.advance()
 	}
 	base := 10
@@ -460,6 +457,6 @@ func (p *parser) numberNode() (node, error) {
 	if err != nil {
 		return nil, p.fail(t.off, fmt.Sprintf("the number %s is not supported", t.text))
 	}
-	n.value = IntValue(i)
+	n.value = intValue(i)
 	return n, p.advance()
 }

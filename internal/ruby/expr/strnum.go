@@ -6,22 +6,36 @@ import (
 	"strings"
 )
 
-// toInt is String#to_i with an optional base.
-func (c *invocation) toInt() (Value, bool, error) {
-	if err := c.need(Int, 0, 1); err != nil {
-		return Value{}, true, err
-	}
+// stringToInt is to_i with an optional base, hex and oct.
+func stringToInt(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	base := 10
-	if len(c.args) == 1 {
-		if base = int(c.args[0].Int()); base < 2 || base > 36 {
-			return Value{}, true, c.m.raise(c.n, "invalid radix %d", base)
+	s := strings.TrimLeft(v.s.s, blanks)
+	if len(a) == 1 {
+		var err error
+		if base, err = m.intArg(n, a[0]); err != nil {
+			return Value{}, err
+		}
+		if base < 2 || base > 36 {
+			return Value{}, m.raise(n, "ArgumentError", "invalid radix %d", base)
 		}
 	}
-	s := strings.TrimLeft(c.recv.text, blanks)
-	end := 0
-	if end < len(s) && (s[end] == '-' || s[end] == '+') {
-		end++
+	switch n.name {
+	case "hex":
+		base = 16
+	case "oct":
+		base = 8
 	}
+	sign := ""
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		sign, s = s[:1], s[1:]
+	}
+	if len(s) > 1 && s[0] == '0' {
+		prefix, ok := map[byte]int{'x': 16, 'b': 2, 'o': 8}[s[1]|0x20]
+		if ok && (prefix == base || n.name == "oct") {
+			base, s = prefix, s[2:]
+		}
+	}
+	end := 0
 	for ; end < len(s); end++ {
 		if s[end] == '_' && end > 0 && end+1 < len(s) && isIdent(s[end-1]) && s[end-1] != '_' {
 			continue
@@ -31,14 +45,77 @@ func (c *invocation) toInt() (Value, bool, error) {
 		}
 	}
 	digits := strings.ReplaceAll(s[:end], "_", "")
-	if digits == "" || digits == "-" || digits == "+" {
-		return IntValue(0), true, nil
+	if digits == "" {
+		return intValue(0), nil
 	}
-	n, err := strconv.ParseInt(digits, base, 64)
-	if err != nil {
-		return Value{}, true, c.m.raise(c.n, "the number %s is too large", clip(digits))
+	return m.parseInt(n, sign+digits, base)
+}
+
+// parseInt reads digits that are known to be right.
+func (m *Machine) parseInt(n node, digits string, base int) (Value, error) {
+	i, err := strconv.ParseInt(digits, base, 64)
+	if err == nil {
+		return intValue(i), nil
 	}
-	return IntValue(n), true, nil
+	if u, err := strconv.ParseUint(strings.TrimPrefix(digits, "+"), base, 64); err == nil {
+		return Value{kind: Uint, bits: u}, nil
+	}
+	return Value{}, m.raise(n, "RangeError", "the number %s is too large: integers of more than 64 bits are not supported", clip(digits))
+}
+
+// strictInt is Integer(text, base): the whole text must be a number. With base 0 a prefix
+// says the base.
+func strictInt(s string, base int) (digits string, numBase int, ok bool) {
+	s = strings.Trim(s, " \t\n\v\f\r")
+	sign := ""
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		sign, s = s[:1], s[1:]
+	}
+	if len(s) > 1 && s[0] == '0' {
+		prefix, known := map[byte]int{'x': 16, 'b': 2, 'o': 8, 'd': 10}[s[1]|0x20]
+		switch {
+		case known && (base == 0 || base == prefix):
+			base, s = prefix, s[2:]
+		case base == 0:
+			base, s = 8, s[1:]
+		}
+	}
+	if base == 0 {
+		base = 10
+	}
+	if s == "" || s[0] == '_' || s[len(s)-1] == '_' || strings.Contains(s, "__") {
+		return "", 0, false
+	}
+	s = strings.ReplaceAll(s, "_", "")
+	for i := range len(s) {
+		if _, err := strconv.ParseUint(s[i:i+1], base, 8); err != nil {
+			return "", 0, false
+		}
+	}
+	return sign + s, base, true
+}
+
+// strictFloat is Float(text).
+func strictFloat(s string) (float64, bool) {
+	s = strings.Trim(s, " \t\n\v\f\r")
+	if s == "" || strings.Contains(s, "__") || s[0] == '_' || s[len(s)-1] == '_' || s[len(s)-1] == '.' {
+		return 0, false
+	}
+	plain := strings.ReplaceAll(s, "_", "")
+	for i := range len(plain) {
+		if c := plain[i]; !isDigit(c) && strings.IndexByte("+-.eE", c) < 0 {
+			if digits, base, ok := strictInt(s, 0); ok && base == 16 {
+				n, err := strconv.ParseInt(digits, base, 64)
+				return float64(n), err == nil
+			}
+			return 0, false
+		}
+		if plain[i] == '.' && (i == 0 || !isDigit(plain[i-1]) || i+1 < len(plain) && !isDigit(plain[i+1])) {
+			return 0, false
+		}
+	}
+	f, err := strconv.ParseFloat(plain, 64)
+	return f, err == nil || math.IsInf(f, 0)
 }
 
 // leadingFloat reads the number at the beginning of a text, 0 if there is none.

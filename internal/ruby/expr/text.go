@@ -4,54 +4,163 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"weir/internal/ruby/rx"
 )
 
-// text reads a string literal behind its opening quote. With interpolation its parts become
-// a tree.
-func (p *parser) text(t token, open, end byte, double bool) (token, error) {
-	t.kind = tString
-	var parts []node
-	var b strings.Builder
+// body is what stands between the quotes of a literal: parts that alternate between text
+// and interpolated expressions.
+type body struct {
+	off   int
+	parts []node
+	b     strings.Builder
+}
+
+// flush makes a part of the text that has been read.
+func (l *body) flush() {
+	if l.b.Len() > 0 {
+		l.parts = append(l.parts, &stringLiteral{off: l.off, text: l.b.String()})
+		l.b.Reset()
+	}
+}
+
+// node is the String of a literal.
+func (l *body) node() node {
+	if l.parts == nil {
+		return &stringLiteral{off: l.off, text: l.b.String()}
+	}
+	l.flush()
+	return &interpolation{off: l.off, parts: l.parts}
+}
+
+// escapes says what a backslash means in a literal.
+type escapes uint8
+
+const (
+	singleQuoted escapes = iota // only \\ and the escaped quote
+	doubleQuoted                // \n and so on, #{…}
+	inRegexp                    // kept for the regular expression, #{…}
+)
+
+// quoted reads a string literal behind its opening quote.
+func (p *parser) quoted(t token, open, end byte, double bool) (token, error) {
+	mode := singleQuoted
+	if double {
+		mode = doubleQuoted
+	}
+	l, err := p.literal(t.off, open, end, mode)
+	if err != nil {
+		return t, err
+	}
+	t.kind, t.node = tString, l.node()
+	return t, nil
+}
+
+func (p *parser) literal(off int, open, end byte, mode escapes) (*body, error) {
+	l := &body{off: off}
 	depth := 0
 	for p.pos < len(p.src) {
 		c := p.src[p.pos]
 		switch {
 		case c == end && depth == 0:
 			p.pos++
-			if parts == nil {
-				t.node = &literal{off: t.off, value: StringValue(b.String())}
-				return t, nil
-			}
-			if b.Len() > 0 {
-				parts = append(parts, &literal{off: t.off, value: StringValue(b.String())})
-			}
-			t.node = &interpolation{off: t.off, parts: parts}
-			return t, nil
+			return l, nil
 		case c == '\\' && p.pos+1 < len(p.src):
-			if err := p.escape(&b, end, double); err != nil {
-				return t, err
+			if err := p.escape(&l.b, open, end, mode); err != nil {
+				return l, err
 			}
 			continue
-		case double && strings.HasPrefix(p.src[p.pos:], "#{"):
+		case mode != singleQuoted && strings.HasPrefix(p.src[p.pos:], "#{"):
 			n, err := p.nested()
 			if err != nil {
-				return t, err
+				return l, err
 			}
-			if b.Len() > 0 {
-				parts = append(parts, &literal{off: t.off, value: StringValue(b.String())})
-				b.Reset()
-			}
-			parts = append(parts, n)
+			l.flush()
+			l.parts = append(l.parts, n)
 			continue
 		case open != end && c == open:
 			depth++
 		case open != end && c == end:
 			depth--
 		}
-		b.WriteByte(c)
+		l.b.WriteByte(c)
 		p.pos++
 	}
-	return t, p.fail(t.off, "a string is not closed")
+	if mode == inRegexp {
+		return l, p.fail(off, "a regular expression is not closed")
+	}
+	return l, p.fail(off, "a string is not closed")
+}
+
+// regexp reads a regular expression behind its opening sign, and its flags.
+func (p *parser) regexp(t token, open, end byte) (token, error) {
+	l, err := p.literal(t.off, open, end, inRegexp)
+	if err != nil {
+		return t, err
+	}
+	var o rx.Options
+	flags := ""
+	for p.pos < len(p.src) && isIdent(p.src[p.pos]) {
+		switch c := p.src[p.pos]; c {
+		case 'i':
+			o.IgnoreCase = true
+		case 'm':
+			o.DotAll = true
+		case 'x':
+			o.Extended = true
+		case 'o', 'u', 'n':
+			p.pos++
+			continue
+		default:
+			return t, p.fail(p.pos, "unknown flag of a regular expression")
+		}
+		flags += p.src[p.pos : p.pos+1]
+		p.pos++
+	}
+	t.kind = tString
+	n := l.node()
+	s, ok := n.(*stringLiteral)
+	if !ok {
+		t.node = &dynamicRegexp{off: t.off, source: n, options: o, flags: flags, slot: p.dynamics}
+		p.dynamics++
+		return t, nil
+	}
+	re, err := rx.Compile(s.text, o)
+	if err != nil {
+		return t, p.fail(t.off, err.Error())
+	}
+	t.node = &literal{off: t.off, value: regexpValue(&pattern{re: re, flags: flags})}
+	return t, nil
+}
+
+func regexpValue(re *pattern) Value {
+	return Value{kind: RegexpKind, o: &object{x: &extra{re: re}}}
+}
+
+// words reads %w and %i.
+func (p *parser) words(t token, open, end, kind byte) (token, error) {
+	l, err := p.literal(t.off, open, end, singleQuoted)
+	if err != nil {
+		return t, err
+	}
+	s, ok := l.node().(*stringLiteral)
+	if !ok || (kind == 'W' || kind == 'I') && strings.ContainsAny(s.text, `\#`) {
+		return t, p.fail(t.off, "this % literal is not supported")
+	}
+	list := &array{off: t.off}
+	for _, w := range strings.Fields(s.text) {
+		if kind == 'i' || kind == 'I' {
+			list.items = append(list.items, symbolLiteral(t.off, w))
+		} else {
+			list.items = append(list.items, &stringLiteral{off: t.off, text: w})
+		}
+	}
+	t.kind, t.node = tString, list
+	return t, nil
+}
+
+func symbolLiteral(off int, s string) node {
+	return &literal{off: off, value: Value{kind: Symbol, s: &text{s: s}}}
 }
 
 // nested parses #{…} within a string and goes behind it.
@@ -60,9 +169,9 @@ func (p *parser) nested() (node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, p.fail(off, "nested too deeply")
 	}
-	saved := p.tok
+	tok, afterDot, ternary, noDo := p.tok, p.afterDot, p.ternary, p.noDo
 	p.pos += len("#{")
-	p.tok = token{kind: tEnd}
+	p.tok, p.afterDot, p.ternary, p.noDo = token{kind: tEnd}, false, 0, false
 	n, err := p.program(tOp)
 	if err != nil {
 		return nil, err
@@ -71,42 +180,35 @@ func (p *parser) nested() (node, error) {
 		return nil, p.fail(off, "#{ is not closed")
 	}
 	p.pos = p.tok.off + 1
-	p.tok = saved
+	p.tok, p.afterDot, p.ternary, p.noDo = tok, afterDot, ternary, noDo
 	p.depth--
 	return n, nil
 }
 
 // escape reads a backslash sequence.
-func (p *parser) escape(b *strings.Builder, end byte, double bool) error {
+func (p *parser) escape(b *strings.Builder, open, end byte, mode escapes) error {
 	c := p.src[p.pos+1]
 	off := p.pos
 	p.pos += 2
-	if !double {
-		if c != '\\' && c != end {
+	if mode == inRegexp {
+		if c != end || c != '/' {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(c)
 		return nil
 	}
+	if mode == singleQuoted {
+		if c != '\\' && c != end && c != open {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+		return nil
+	}
+	if i := strings.IndexByte("ntrfbaves0", c); i >= 0 && c != '0' {
+		b.WriteByte("\n\t\r\f\b\a\v\x1b "[i])
+		return nil
+	}
 	switch c {
-	case 'n':
-		b.WriteByte('\n')
-	case 't':
-		b.WriteByte('\t')
-	case 'r':
-		b.WriteByte('\r')
-	case 'f':
-		b.WriteByte('\f')
-	case 'b':
-		b.WriteByte('\b')
-	case 'a':
-		b.WriteByte('\a')
-	case 'v':
-		b.WriteByte('\v')
-	case 'e':
-		b.WriteByte(27)
-	case 's':
-		b.WriteByte(' ')
 	case '\n':
 	case 'x':
 		return p.code(b, off, 16, 2)

@@ -2,48 +2,85 @@ package expr
 
 import (
 	"math"
-	"strconv"
-	"strings"
-	"unicode/utf8"
+	"net/url"
+	"time"
 )
 
 // Kind is the class of a Value.
 type Kind uint8
 
+// The classes. Their order is that of kindNames and of the table of methods.
 const (
 	Nil Kind = iota
 	Bool
 	Int
+	Uint // an Integer from 2^63 on: carried and printed, not computed with
 	Float
 	String
 	Symbol
 	ArrayKind
 	HashKind
-	object // a constant such as ENV, only as a receiver
+	RangeKind
+	RegexpKind
+	MatchKind
+	TimeKind
+	ProcKind
+	ErrorKind
+	ConstKind // a class or module
+	URIKind
+	RawKind // a msgpack ext: carried, not understood
+	kinds
 )
 
-var kindNames = [...]string{"nil", "boolean", "Integer", "Float", "String", "Symbol", "Array", "Hash", "constant"}
+var kindNames = [kinds]string{"NilClass", "boolean", "Integer", "Integer", "Float", "String", "Symbol", "Array", "Hash",
+	"Range", "Regexp", "MatchData", "Time", "Proc", "StandardError", "Class", "URI::Generic", "Object"}
 
 // String is Ruby's name of the class.
 func (k Kind) String() string { return kindNames[k] }
 
-// Value is a Ruby value. The zero Value is nil.
+// Value is a Ruby value. The zero Value is nil. Strings, arrays and hashes are references:
+// copies of the Value see changes.
 type Value struct {
 	kind Kind
-	bits uint64 // Bool: 0 or 1; Int: the number; Float: its bits
-	text string // String, Symbol, constant
-	arr  *Array
-	hash *Hash
+	bits uint64  // Bool: 0 or 1; Int, Uint: the number; Float: its bits; Time: ns since 1970; Range: 1 if its end does not belong to it
+	s    *text   // String, Symbol, the name of a constant
+	o    *object // the other classes
 }
 
-// Array is a list of values.
-type Array struct{ Items []Value }
+// encoding of a String, as far as it matters.
+type encoding uint8
 
-// Hash keeps pairs in order of insertion.
-type Hash struct{ Keys, Values []Value }
+const (
+	utf8Text encoding = iota
+	binaryText
+	latin1Text
+)
 
-// BoolValue makes true or false.
-func BoolValue(b bool) Value {
+type text struct {
+	s   string
+	enc encoding
+}
+
+// object holds what the classes beyond scalars need.
+type object struct {
+	items []Value        // elements of an Array, values of a Hash, the two ends of a Range
+	keys  []Value        // of a Hash, in order of insertion
+	raw   []byte         // an Array or Hash that was not looked into yet, or an ext: msgpack
+	loc   *time.Location // of a Time
+	x     *extra
+}
+
+// extra holds what is rare.
+type extra struct {
+	re    *pattern
+	match *match
+	proc  *block
+	err   *Error
+	uri   *url.URL
+	deflt Value // what a Hash gives for a missing key
+}
+
+func boolValue(b bool) Value {
 	v := Value{kind: Bool}
 	if b {
 		v.bits = 1
@@ -51,20 +88,9 @@ func BoolValue(b bool) Value {
 	return v
 }
 
-// IntValue makes an Integer.
-func IntValue(n int64) Value { return Value{kind: Int, bits: uint64(n)} }
+func intValue(n int64) Value { return Value{kind: Int, bits: uint64(n)} }
 
-// FloatValue makes a Float.
-func FloatValue(f float64) Value { return Value{kind: Float, bits: math.Float64bits(f)} }
-
-// StringValue makes a String.
-func StringValue(s string) Value { return Value{kind: String, text: s} }
-
-// SymbolValue makes a Symbol.
-func SymbolValue(s string) Value { return Value{kind: Symbol, text: s} }
-
-// ArrayValue makes an Array of these items.
-func ArrayValue(items []Value) Value { return Value{kind: ArrayKind, arr: &Array{Items: items}} }
+func floatValue(f float64) Value { return Value{kind: Float, bits: math.Float64bits(f)} }
 
 // Kind is the class of v.
 func (v Value) Kind() Kind { return v.kind }
@@ -72,174 +98,47 @@ func (v Value) Kind() Kind { return v.kind }
 // IsNil says whether v is nil.
 func (v Value) IsNil() bool { return v.kind == Nil }
 
-// Int is the number of an Integer.
-func (v Value) Int() int64 { return int64(v.bits) }
+func (v Value) int() int64 { return int64(v.bits) }
 
-// Float is the number of a Float.
-func (v Value) Float() float64 { return math.Float64frombits(v.bits) }
+func (v Value) float() float64 { return math.Float64frombits(v.bits) }
 
-// Str is the text of a String or Symbol.
-func (v Value) Str() string { return v.text }
+// text is the text of a String, a Symbol or the name of a constant, "" for the rest.
+func (v Value) text() string {
+	if v.s == nil {
+		return ""
+	}
+	return v.s.s
+}
 
 // Truthy says whether v counts as true: all but nil and false.
 func (v Value) Truthy() bool { return v.kind != Nil && !(v.kind == Bool && v.bits == 0) }
 
-// ToS is Ruby's to_s.
-func (v Value) ToS() string {
-	switch v.kind {
-	case Nil:
-		return ""
-	case String, Symbol, object:
-		return v.text
-	}
-	return v.Inspect()
-}
+// number says whether v is an Integer or a Float that can be computed with.
+func (v Value) number() bool { return v.kind == Int || v.kind == Float }
 
-// Inspect is Ruby's inspect.
-func (v Value) Inspect() string {
+func (v Value) asFloat() float64 {
 	switch v.kind {
-	case Nil:
-		return "nil"
-	case Bool:
-		return strconv.FormatBool(v.bits != 0)
 	case Int:
-		return strconv.FormatInt(v.Int(), 10)
-	case Float:
-		return formatFloat(v.Float())
-	case String:
-		return inspectString(v.text)
-	case Symbol:
-		return ":" + v.text
-	case ArrayKind:
-		parts := make([]string, len(v.arr.Items))
-		for i, x := range v.arr.Items {
-			parts[i] = x.Inspect()
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	case HashKind:
-		parts := make([]string, len(v.hash.Keys))
-		for i, k := range v.hash.Keys {
-			parts[i] = k.Inspect() + "=>" + v.hash.Values[i].Inspect()
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		return float64(v.int())
+	case Uint:
+		return float64(v.bits)
 	}
-	return v.text
+	return v.float()
 }
 
-// formatFloat prints a Float as Ruby does.
-func formatFloat(f float64) string {
-	switch {
-	case math.IsNaN(f):
-		return "NaN"
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	}
-	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e15) {
-		m, e, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
-		if !strings.Contains(m, ".") {
-			m += ".0"
-		}
-		return m + "e" + e
-	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
-}
-
-// inspectString writes a String as a literal.
-func inspectString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			b.WriteString(`\x` + strings.ToUpper(strconv.FormatUint(uint64(s[i])|0x100, 16)[1:]))
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '#' && i+1 < len(s) && strings.IndexByte("{$@", s[i+1]) >= 0:
-			b.WriteString(`\#`)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == 27:
-			b.WriteString(`\e`)
-		case r < ' ' || r == 127:
-			b.WriteString(`\x` + strings.ToUpper(strconv.FormatUint(uint64(r)|0x100, 16)[1:]))
-		default:
-			b.WriteString(s[i : i+n])
-		}
-		i += n
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// Equal is Ruby's ==.
-func (v Value) Equal(w Value) bool {
-	if v.kind != w.kind {
-		switch {
-		case v.kind == Int && w.kind == Float:
-			return float64(v.Int()) == w.Float()
-		case v.kind == Float && w.kind == Int:
-			return v.Float() == float64(w.Int())
-		}
-		return false
-	}
+// class is the name of the class of v.
+func (v Value) class() string {
 	switch v.kind {
-	case Float:
-		return v.Float() == w.Float()
-	case ArrayKind:
-		if len(v.arr.Items) != len(w.arr.Items) {
-			return false
+	case Bool:
+		if v.bits != 0 {
+			return "TrueClass"
 		}
-		for i, x := range v.arr.Items {
-			if !x.Equal(w.arr.Items[i]) {
-				return false
-			}
-		}
-		return true
-	case HashKind:
-		if len(v.hash.Keys) != len(w.hash.Keys) {
-			return false
-		}
-		for i, k := range v.hash.Keys {
-			x, ok := w.hash.Get(k)
-			if !ok || !v.hash.Values[i].Equal(x) {
-				return false
-			}
-		}
-		return true
+		return "FalseClass"
+	case ErrorKind:
+		return v.o.x.err.Class
 	}
-	return v.bits == w.bits && v.text == w.text
+	return kindNames[v.kind]
 }
 
-// Get looks a key up.
-func (h *Hash) Get(k Value) (Value, bool) {
-	for i, x := range h.Keys {
-		if x.kind == k.kind && x.Equal(k) {
-			return h.Values[i], true
-		}
-	}
-	return Value{}, false
-}
-
-// Set adds a pair or replaces its value.
-func (h *Hash) Set(k, v Value) {
-	for i, x := range h.Keys {
-		if x.kind == k.kind && x.Equal(k) {
-			h.Values[i] = v
-			return
-		}
-	}
-	h.Keys = append(h.Keys, k)
-	h.Values = append(h.Values, v)
-}
+// time is the point in time of a Time, in its zone.
+func (v Value) time() time.Time { return time.Unix(0, v.int()).In(v.o.loc) }
