@@ -95,6 +95,7 @@ func (p *planner) source(s *fluentconf.Section) {
 		p.d.Error(pos, fmt.Sprintf("weir has no source of type %q", typ), "sources are forward, stdin, prometheus, prometheus_output_monitor, prometheus_monitor and monitor_agent")
 		return
 	}
+	src.label = p.workers.contextOf(s)
 	if prm := s.Get("@label"); prm != nil {
 		src.label, src.labelPos = prm.Value.Text, prm.Value.Pos
 	}

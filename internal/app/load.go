@@ -20,6 +20,17 @@ type Env struct {
 	ReadFile func(name string) ([]byte, error)
 	Location *time.Location // the local zone
 	Stdout   io.Writer      // for the plug-ins of this name
+	Flags    Flags
+}
+
+// Flags is what a command line says about a configuration.
+type Flags struct {
+	Form          string // of the file: "v1", "yaml", or "" to go by its name
+	Inline        string // text in the v1 form to be read behind the file
+	IncludeDir    string // directory whose files are read last, unless <system> names another
+	Workers       int    // in place of workers in <system>; 0 for that
+	WithoutSource bool   // sources are left out
+	StrictValues  bool   // odd values are errors
 }
 
 func (e Env) withDefaults() Env {
@@ -46,7 +57,7 @@ func (e Env) withDefaults() Env {
 // if there are no errors.
 func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 	env = env.withDefaults()
-	d := &config.Diagnostics{Strict: strict}
+	d := &config.Diagnostics{Strict: strict, StrictValues: env.Flags.StrictValues}
 	if data, err := env.ReadFile(path); err != nil {
 		d.Error(fluentconf.Pos{File: path, Line: 1, Column: 1}, "the configuration cannot be read: "+reason(err), "name an existing file with -c")
 		return nil, d
@@ -54,7 +65,10 @@ func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 		d.Error(fluentconf.Pos{File: path, Line: 1, Column: 1}, "the configuration is empty", "see examples/aggregator.conf for a first one")
 		return nil, d
 	}
-	root := config.Load(path, config.Files{ReadFile: env.ReadFile, Glob: glob, Lookup: env.Lookup, Hostname: env.Hostname}, d)
+	root := config.Load(path, config.Files{
+		ReadFile: env.ReadFile, Glob: glob, Lookup: env.Lookup, Hostname: env.Hostname,
+		Form: env.Flags.Form, Inline: env.Flags.Inline, IncludeDir: env.Flags.IncludeDir,
+	}, d)
 	if root == nil {
 		return nil, d
 	}
@@ -63,18 +77,23 @@ func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 
 // glob lists the files of an include pattern.
 func glob(pattern string) ([]string, error) {
-	dir, rest := ".", pattern
+	dir, rest := "", pattern
 	if strings.HasPrefix(pattern, "/") {
 		dir, rest = "/", strings.TrimPrefix(pattern, "/")
 	}
-	names, err := fluentconf.GlobFS(os.DirFS(dir), rest)
+	for strings.HasPrefix(rest, "../") { // a file system of io/fs has no parent
+		dir, rest = dir+"../", strings.TrimPrefix(rest, "../")
+	}
+	root := dir
+	if root == "" {
+		root = "."
+	}
+	names, err := fluentconf.GlobFS(os.DirFS(root), rest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if dir == "/" {
-		for i := range names {
-			names[i] = "/" + names[i]
-		}
+	for i := range names {
+		names[i] = dir + names[i]
 	}
 	return names, err
 }

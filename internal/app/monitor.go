@@ -34,6 +34,9 @@ func (a *App) plugins() []fluentd.Plugin {
 		all = append(all, fluentd.Plugin{ID: s.id, Category: "input", Type: s.typ, Config: s.params})
 	}
 	for _, c := range a.gen.plan.contexts {
+		if c.worker() {
+			continue
+		}
 		for _, r := range c.table.Rules() {
 			if !r.IsMatch {
 				all = append(all, fluentd.Plugin{ID: r.Filter.id, Category: "filter", Type: r.Filter.typ})

@@ -38,7 +38,7 @@ type routes struct {
 	label string
 	pos   fluentconf.Pos
 	table router.Table[*filterPlan, *matchPlan]
-	rules []fluentconf.Pos // of each rule of the table
+	rules []*fluentconf.Section // of each rule of the table
 }
 
 // matchPlan is one <match>: where it sends what it takes.
@@ -74,6 +74,7 @@ type planner struct {
 	ids     map[string]fluentconf.Pos
 	numbers map[string]int // outputs without @id, by type
 	paths   map[string]fluentconf.Pos
+	workers workers
 }
 
 func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
@@ -86,7 +87,12 @@ func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 	for _, prm := range root.Params {
 		d.Warn(prm.Pos, fmt.Sprintf("parameter %q outside of any section is not used", prm.Key), "move it into a section")
 	}
+	if env.Flags.Workers > 0 {
+		p.System.Workers = env.Flags.Workers
+	}
+	root = p.takeWorkers(root)
 	p.context("", root)
+	p.workerContexts()
 	for _, s := range root.Sections {
 		switch s.Name {
 		case "source":
@@ -94,10 +100,8 @@ func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 		case "label":
 			p.label(s)
 		case "match", "filter", "system":
-		case "worker":
-			d.Error(s.Pos, "<worker> sections are not supported yet", "move its contents out of the section: weir is one process that uses all cores")
 		default:
-			d.Warn(s.Pos, fmt.Sprintf("section <%s> is not used", s.Name), "weir knows source, match, filter, label and system here")
+			d.Warn(s.Pos, fmt.Sprintf("section <%s> is not used", s.Name), "weir knows source, match, filter, label, worker and system here")
 		}
 	}
 	p.links()
@@ -143,20 +147,27 @@ func (p *planner) context(label string, s *fluentconf.Section) {
 		if r.Name == "filter" {
 			if f := p.filter(r); f != nil {
 				c.table.AddFilter(pattern, f)
-				c.rules = append(c.rules, r.Pos)
+				c.rules = append(c.rules, r)
 			}
 		} else if m := p.match(r); m != nil {
 			c.table.AddMatch(pattern, m)
-			c.rules = append(c.rules, r.Pos)
+			c.rules = append(c.rules, r)
 		}
 	}
+	if label != "" || !p.workers.apart() {
+		p.shadowed(c)
+	}
+}
+
+// shadowed warns about rules that no event can reach.
+func (p *planner) shadowed(c *routes) {
 	rules := c.table.Rules()
 	for _, sh := range c.table.Shadowed() {
 		kind := "filter"
 		if rules[sh.Rule].IsMatch {
 			kind = "match"
 		}
-		p.d.Warn(c.rules[sh.Rule], fmt.Sprintf("<%s %s> never sees an event: the <match> at %s takes them before", kind, rules[sh.Rule].Pattern, c.rules[sh.By]),
+		p.d.Warn(c.rules[sh.Rule].Pos, fmt.Sprintf("<%s %s> never sees an event: the <match> at %s takes them before", kind, rules[sh.Rule].Pattern, c.rules[sh.By].Pos),
 			"move it in front of that match")
 	}
 }
@@ -315,6 +326,9 @@ func (p *planner) links() {
 		}
 	}
 	for _, c := range p.contexts {
+		if c.worker() {
+			continue
+		}
 		for _, r := range c.table.Rules() {
 			if !r.IsMatch {
 				continue
@@ -335,6 +349,11 @@ func (p *planner) links() {
 	}
 	if len(p.Outputs) == 0 && len(p.d.Errors) == 0 {
 		p.d.Warn(fluentconf.Pos{File: p.contexts[""].pos.File, Line: 1, Column: 1}, "there is no output: whatever arrives is dropped", "add a <match **>")
+	}
+	if p.env.Flags.WithoutSource || p.System.WithoutSource {
+		p.Sources = nil
+		p.d.Note(p.contexts[""].pos, "sources are left out, as without_source asks", "")
+		return
 	}
 	if len(p.Sources) == 0 && len(p.d.Errors) == 0 {
 		p.d.Error(fluentconf.Pos{File: p.contexts[""].pos.File, Line: 1, Column: 1}, "there is no <source>, so nothing can arrive", "add one, for example @type forward")

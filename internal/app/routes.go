@@ -127,7 +127,12 @@ func (p *Plan) summarize(b *strings.Builder, label string, depth int, seen map[s
 		return
 	}
 	seen[label] = true
-	if label != "" {
+	switch {
+	case c.worker():
+		fmt.Fprintf(b, "%s%s\n", indent, label)
+		indent += "  "
+		depth++
+	case label != "":
 		fmt.Fprintf(b, "%slabel %s\n", indent, label)
 		indent += "  "
 		depth++

@@ -34,6 +34,7 @@ type Size int64
 type Diagnostics struct {
 	Errors   []*fluentconf.Error
 	Warnings []*fluentconf.Error
+	Notes    []*fluentconf.Error // what is right and good to know, said once
 
 	// Strict makes unknown parameters and sections errors instead of warnings.
 	Strict bool
@@ -50,4 +51,9 @@ func (d *Diagnostics) Error(pos fluentconf.Pos, text, hint string) {
 // Warn notes something that is legal but probably not meant.
 func (d *Diagnostics) Warn(pos fluentconf.Pos, text, hint string) {
 	d.Warnings = append(d.Warnings, &fluentconf.Error{Pos: pos, Text: text, Hint: hint})
+}
+
+// Note notes something that is as it should be and good to know.
+func (d *Diagnostics) Note(pos fluentconf.Pos, text, hint string) {
+	d.Notes = append(d.Notes, &fluentconf.Error{Pos: pos, Text: text, Hint: hint})
 }

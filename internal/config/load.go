@@ -1,6 +1,10 @@
 package config
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"weir/internal/fluentconf"
 	"weir/internal/ruby/expr"
 )
@@ -11,6 +15,10 @@ type Files struct {
 	Glob     func(pattern string) ([]string, error) // files for an @include pattern; fluentconf.GlobFS is one
 	Lookup   func(name string) (string, bool)       // environment variables
 	Hostname string                                 // for #{hostname}
+
+	Form       string // of the first file: "v1", "yaml", or "" to go by its name
+	Inline     string // text in the v1 form that is read behind the first file
+	IncludeDir string // directory whose files are read last, unless <system> names another; "" for none
 }
 
 // Load reads the configuration file name with its includes and evaluates the Ruby embedded
@@ -22,7 +30,8 @@ func Load(name string, f Files, d *Diagnostics) *fluentconf.Section {
 	}
 	env := &expr.Env{Lookup: f.Lookup, ReadFile: f.ReadFile, Hostname: f.Hostname, WorkerID: worker}
 	root, errs, warnings := fluentconf.Parse(fluentconf.Source{
-		Name: name, ReadFile: f.ReadFile, Glob: f.Glob, End: expr.End,
+		Name: name, Form: f.Form, Inline: f.Inline, ReadFile: f.ReadFile, Glob: f.Glob, End: expr.End,
+		More: func(root *fluentconf.Section) []string { return moreFiles(root, f, d) },
 		Eval: func(text string, _ fluentconf.Pos) (string, fluentconf.State, error) {
 			p, err := expr.Compile(text)
 			if err != nil {
@@ -41,4 +50,32 @@ func Load(name string, f Files, d *Diagnostics) *fluentconf.Section {
 	d.Errors = append(d.Errors, errs...)
 	d.Warnings = append(d.Warnings, warnings...)
 	return root
+}
+
+// moreFiles lists what the include directory holds: config_include_dir of <system>, else
+// what f says.
+func moreFiles(root *fluentconf.Section, f Files, d *Diagnostics) (names []string) {
+	dir := f.IncludeDir
+	at := root.Pos
+	for _, s := range root.All("system") {
+		if p := s.Get("config_include_dir"); p != nil && p.Value.State == fluentconf.Text {
+			dir, at = p.Value.Text, p.Pos
+		}
+	}
+	if dir == "" || f.Glob == nil {
+		return nil
+	}
+	for _, ext := range []string{"conf", "yaml", "yml"} {
+		found, err := f.Glob(strings.TrimRight(dir, "/") + "/**/*." + ext)
+		if err != nil {
+			d.Error(at, fmt.Sprintf("cannot list the files of the include directory %s: %v", dir, err), "config_include_dir \"\" in <system> turns it off")
+			return nil
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		d.Note(at, fmt.Sprintf("%s of the include directory is read too", n), "config_include_dir \"\" in <system> turns that off")
+	}
+	return names
 }

@@ -26,8 +26,9 @@ type Source struct {
 	Form string
 	// Inline is text in the v1 form that is read behind the first file.
 	Inline string
-	// More, if set, names files that are read behind the first one, and is asked once the
-	// first one has been read: its <system> may say where they are.
+	// More, if set, names files that are read behind the first one unless they have been
+	// included before, and is asked once the first one has been read: its <system> may say
+	// where they are.
 	More func(root *Section) []string
 	// ReadFile returns the content of a file.
 	ReadFile func(name string) ([]byte, error)
@@ -48,7 +49,7 @@ type Source struct {
 // what Fluentd accepts and the author probably did not mean.
 func Parse(src Source) (root *Section, errs, warnings []*Error) {
 	root = &Section{Pos: Pos{File: src.Name, Line: 1, Column: 1}}
-	r := &run{src: src}
+	r := &run{src: src, read: map[string]bool{}}
 	data, err := src.ReadFile(src.Name)
 	if err != nil {
 		r.fail(root.Pos, fmt.Sprintf("cannot read the configuration: %v", err), "")
@@ -60,6 +61,9 @@ func Parse(src Source) (root *Section, errs, warnings []*Error) {
 	}
 	if src.More != nil {
 		for _, name := range src.More(root) {
+			if r.read[name] { // an @include has brought it already; Fluentd would have everything in it twice
+				continue
+			}
 			if data, ok := r.readIncluded(Pos{File: name, Line: 1, Column: 1}, name, nil); ok {
 				r.document(name, isYAML(name), data, root)
 			}
@@ -84,6 +88,7 @@ type run struct {
 	warnings []*Error
 	files    int
 	bytes    int
+	read     map[string]bool          // names of files read
 	full     bool                     // it was too much, and that has been reported
 	origin   map[*yaml.Node]*yamlFile // of values that an !include has taken in
 }
@@ -121,6 +126,7 @@ func (r *run) file(name string, data []byte, into *Section, open []string) {
 func (r *run) admit(name string, size int) bool {
 	r.files++
 	r.bytes += size
+	r.read[name] = true
 	if r.files > maxFiles || r.bytes > maxBytes {
 		if r.full {
 			return false

@@ -199,7 +199,7 @@ func TestFormsTogether(t *testing.T) {
 		if root.All("system")[0].Get("config_include_dir").Value.Text != "x" {
 			t.Error("More is asked too early")
 		}
-		return []string{"/etc/x/1.yml", "/etc/x/2.conf"}
+		return []string{"/etc/main.conf", "/etc/part.yaml", "/etc/x/1.yml", "/etc/x/2.conf"} // two have been read
 	}
 	root, errs, _ := Parse(src)
 	if want := "<label @A|<match a|@type=b>><system |config_include_dir=x><source |@type=inline><source |@type=one><source |@type=two>"; len(errs) > 0 || outline(root) != want {
