@@ -154,7 +154,7 @@ func (b *Buffer) persist() {
 		b.dirty = false
 		b.mu.Unlock()
 		b.condemnFinished(mark)
-		b.removeCondemned()
+		b.removeCondemned(true)
 		return
 	}
 	if !b.dirty {
@@ -182,14 +182,14 @@ func (b *Buffer) persist() {
 		b.condemned = nil
 		b.mu.Unlock()
 		b.condemnFinished(state.Mark.Seq)
-		b.removeCondemned()
+		b.removeCondemned(true)
 		b.mu.Lock()
 		b.condemned = append(b.condemned, waiting...)
 		b.mu.Unlock()
 		return
 	}
 	b.condemnFinished(state.Mark.Seq)
-	b.removeCondemned()
+	b.removeCondemned(true)
 }
 
 // syncJournal makes the journal durable and returns the state that it then leads to, and

@@ -427,6 +427,7 @@ func (b *Buffer) finish() {
 }
 
 func (b *Buffer) closeFiles() {
+	b.freeing.Wait()
 	b.discardSpare()
 	b.mu.Lock()
 	defer b.mu.Unlock()

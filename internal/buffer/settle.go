@@ -152,8 +152,7 @@ func (b *Buffer) condemnFinished(mark uint64) {
 		if b.reader.seg == s {
 			b.reader.seg, b.reader.off = nil, 0
 		}
-		b.closeFile(s)
-		b.condemned = append(b.condemned, s)
+		b.condemned = append(b.condemned, s) // its file is closed when its name is gone
 		b.segments[0] = nil
 		b.segments = b.segments[1:]
 	}

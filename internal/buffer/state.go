@@ -88,8 +88,9 @@ type Buffer struct {
 
 	storedWait, markWait, roomWait, readWait waiters
 
-	kick chan struct{} // one token: the committer has something to look at
-	done chan struct{} // closed when the committer has ended
+	kick    chan struct{}  // one token: the committer has something to look at
+	done    chan struct{}  // closed when the committer has ended
+	freeing sync.WaitGroup // goroutines that close removed segments
 }
 
 // ledgerReasons is the number of reasons that a Sheet can hold.
