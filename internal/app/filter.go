@@ -1,9 +1,12 @@
 package app
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
+	"os"
 	"sync"
+	"time"
 
 	"weir/internal/config"
 	"weir/internal/event"
@@ -11,6 +14,9 @@ import (
 	"weir/internal/fluentconf"
 	"weir/internal/formatter"
 )
+
+// fillRandom fills b for Ruby's random numbers.
+func fillRandom(b []byte) { _, _ = rand.Read(b) } // it never fails
 
 // filterPlan is one <filter>, built: filters are pure and hold nothing.
 type filterPlan struct {
@@ -43,9 +49,12 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 		}
 		return fp
 	}
-	f, known := filter.New(s, filter.Env{Hostname: p.env.Hostname, Location: p.env.Location, Pos: s.Pos}, p.d)
+	f, known := filter.New(s, filter.Env{
+		Hostname: p.env.Hostname, Location: p.env.Location, Pos: s.Pos,
+		Lookup: p.env.Lookup, Now: time.Now, Random: fillRandom, PID: os.Getpid(),
+	}, p.d)
 	if !known {
-		p.d.Error(pos, fmt.Sprintf("weir has no filter of type %q", typ), "filters are grep, record_transformer and stdout")
+		p.d.Error(pos, fmt.Sprintf("weir has no filter of type %q", typ), "filters are grep, parser, record_transformer, prometheus and stdout")
 		return nil
 	}
 	if f == nil {

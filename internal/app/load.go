@@ -67,6 +67,7 @@ func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 	}
 	root := config.Load(path, config.Files{
 		ReadFile: env.ReadFile, Glob: glob, Lookup: env.Lookup, Hostname: env.Hostname,
+		Now: time.Now, Random: fillRandom, Location: env.Location, PID: os.Getpid(),
 		Form: env.Flags.Form, Inline: env.Flags.Inline, IncludeDir: env.Flags.IncludeDir,
 	}, d)
 	if root == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/fluentconf"
 	"weir/internal/ruby/expr"
@@ -15,6 +16,10 @@ type Files struct {
 	Glob     func(pattern string) ([]string, error) // files for an @include pattern; fluentconf.GlobFS is one
 	Lookup   func(name string) (string, bool)       // environment variables
 	Hostname string                                 // for #{hostname}
+	Now      func() time.Time                       // for Time.now
+	Random   func(b []byte)                         // fills b; for rand and SecureRandom
+	Location *time.Location                         // the local zone; nil is UTC
+	PID      int                                    // for Process.pid
 
 	Form       string // of the first file: "v1", "yaml", or "" to go by its name
 	Inline     string // text in the v1 form that is read behind the first file
@@ -28,7 +33,7 @@ func Load(name string, f Files, d *Diagnostics) *fluentconf.Section {
 	if f.Lookup != nil {
 		worker, _ = f.Lookup("SERVERENGINE_WORKER_ID")
 	}
-	env := &expr.Env{Lookup: f.Lookup, ReadFile: f.ReadFile, Hostname: f.Hostname, WorkerID: worker}
+	env := &expr.Env{Lookup: f.Lookup, ReadFile: f.ReadFile, Hostname: f.Hostname, WorkerID: worker, Now: f.Now, Random: f.Random, Location: f.Location, PID: f.PID}
 	root, errs, warnings := fluentconf.Parse(fluentconf.Source{
 		Name: name, Form: f.Form, Inline: f.Inline, ReadFile: f.ReadFile, Glob: f.Glob, End: expr.End,
 		More: func(root *fluentconf.Section) []string { return moreFiles(root, f, d) },

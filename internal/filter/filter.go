@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
+	"weir/internal/ruby/expr"
 )
 
 // Filter changes or removes events. A Filter is immutable after its construction and may
@@ -21,10 +22,31 @@ type Filter interface {
 // Scratch is working memory that a filter may use during Apply. Each goroutine has its own.
 type Scratch struct {
 	Buf []byte
+	// Errors takes the events that fail; nil if nobody wants them.
+	Errors ErrorSink
 
-	text   []byte  // a text under construction
-	fields []field // the expanded fields of one event
-	parts  []span  // the parts of a tag
+	sub     subject
+	ruby    expr.Machine
+	results []expr.Value // of the templates of one event
+	record  []byte       // a record under construction
+	text    []byte       // a text under construction
+	fields  []field      // the expanded fields of one event
+	parts   []span       // the parts of a tag
+}
+
+// ErrorSink takes events that a filter could not process. Fluentd sends them to the label
+// @ERROR.
+type ErrorSink interface {
+	// FilterError is told of one event: its tag, the event as it came in, one whole entry,
+	// and what went wrong, in Fluentd's words. The bytes are borrowed until it returns.
+	FilterError(tag string, entry []byte, message string)
+}
+
+// fail tells the sink of an event that failed.
+func (s *Scratch) fail(tag string, entry []byte, message string) {
+	if s.Errors != nil {
+		s.Errors.FilterError(tag, entry, message)
+	}
 }
 
 // Env is what a filter takes from its surroundings when it is built.
@@ -32,6 +54,11 @@ type Env struct {
 	Hostname string         // value of ${hostname}
 	Location *time.Location // zone in which ${time} is printed; nil is UTC
 	Pos      fluentconf.Pos // of the filter's section, for mistakes that have no line of their own
+
+	Lookup func(name string) (string, bool) // environment variables, for Ruby
+	Now    func() time.Time                 // for Ruby's Time.now, and times without a year
+	Random func(b []byte)                   // fills b; for Ruby's rand and SecureRandom
+	PID    int                              // for Ruby's Process.pid
 }
 
 // New builds the filter that a <filter> section describes, by its @type. What is wrong is

@@ -22,12 +22,14 @@ const (
 	partTagSuffix                 // the parts from n on
 	partHostname                  // the name of the host
 	partTime                      // the event's time
+	partPath                      // the value of the record at path
 	partUnknown                   // nothing: Fluentd expands what it does not know to nil
 )
 
 type part struct {
 	kind partKind
 	text string
+	path []string
 	n    int // negative counts from the end
 }
 
@@ -177,11 +179,7 @@ func (t template) appendText(dst []byte, s *subject) []byte {
 			if !ok {
 				continue
 			}
-			if text, _, err := event.Bytes(v, 0); err == nil {
-				dst = append(dst, text...)
-			} else {
-				dst = event.AppendText(dst, v)
-			}
+			dst = appendValueText(dst, v)
 		case partTag, partTagPart, partTagPrefix, partTagSuffix:
 			text, _ := s.tagText(p)
 			dst = append(dst, text...)
@@ -192,6 +190,14 @@ func (t template) appendText(dst []byte, s *subject) []byte {
 		}
 	}
 	return dst
+}
+
+// appendValueText appends a value as text. A string comes byte for byte.
+func appendValueText(dst, v []byte) []byte {
+	if text, _, err := event.Bytes(v, 0); err == nil {
+		return append(dst, text...)
+	}
+	return event.AppendText(dst, v)
 }
 
 // appendValue appends the msgpack value of a template that is one placeholder: it keeps
@@ -226,11 +232,13 @@ func (s *subject) appendTime(dst []byte) []byte {
 
 // node is a value of the <record> section: a template, or JSON with templates inside.
 type node struct {
-	kind  nodeKind
-	raw   []byte // nodeConst: msgpack
-	text  template
-	keys  []template // nodeMap
-	items []node     // nodeMap, nodeArray
+	kind     nodeKind
+	raw      []byte // nodeConst: msgpack
+	text     template
+	ruby     *ruby      // nodeRuby
+	keys     []template // nodeMap
+	rubyKeys []node     // nodeMap, with Ruby
+	items    []node     // nodeMap, nodeArray
 }
 
 type nodeKind uint8
@@ -239,6 +247,7 @@ const (
 	nodeConst nodeKind = iota
 	nodeText           // text, always a string
 	nodeValue          // text is one placeholder, which keeps its type
+	nodeRuby           // a template of enable_ruby
 	nodeMap
 	nodeArray
 )

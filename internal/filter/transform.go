@@ -11,6 +11,7 @@ import (
 	"weir/internal/config"
 	"weir/internal/event"
 	"weir/internal/fluentconf"
+	"weir/internal/ruby/expr"
 )
 
 // RecordTransformerParams are the parameters of @type record_transformer.
@@ -35,6 +36,11 @@ type RecordTransformer struct {
 	remove   *event.PathSet
 	needsTag bool // a template takes parts of the tag
 	env      Env
+
+	enableRuby bool
+	ruby       expr.Env
+	rubyKeys   []node // in place of keys
+	mutates    bool   // a template may change the record
 }
 
 // field is an expanded field of one event: places in Scratch.Buf.
@@ -48,9 +54,6 @@ type field struct {
 func NewRecordTransformer(p RecordTransformerParams, env Env, d *config.Diagnostics) Filter {
 	before := len(d.Errors)
 	t := &RecordTransformer{renew: p.RenewRecord, keep: p.KeepKeys, timeKey: p.RenewTimeKey, env: env}
-	if p.EnableRuby {
-		d.Error(env.Pos, "record_transformer: enable_ruby true is not supported yet", `remove it if ${record["key"]}, ${tag}, ${tag_parts[n]}, ${time} and ${hostname} are enough`)
-	}
 	if len(p.KeepKeys) > 0 && !p.RenewRecord {
 		d.Error(env.Pos, "record_transformer: keep_keys needs renew_record true", "add renew_record true or remove keep_keys")
 	}
@@ -63,13 +66,15 @@ func NewRecordTransformer(p RecordTransformerParams, env Env, d *config.Diagnost
 		paths = append(paths, path)
 	}
 	t.remove = event.NewPathSet(paths...)
-	c := compiler{d: d, typecast: p.AutoTypecast, seen: map[string]int{}}
+	c := compiler{d: d, typecast: p.AutoTypecast, withRuby: p.EnableRuby, seen: map[string]int{}}
+	t.enableRuby = p.EnableRuby
+	t.ruby = expr.Env{Lookup: env.Lookup, Now: env.Now, Random: env.Random, Location: env.Location, Hostname: env.Hostname, PID: env.PID}
 	for _, section := range p.Records {
 		for i := range section.Params {
 			c.param(t, &section.Params[i])
 		}
 	}
-	t.needsTag = c.needsTag
+	t.needsTag, t.mutates = c.needsTag, c.mutates
 	if len(d.Errors) > before {
 		return nil
 	}
@@ -80,14 +85,22 @@ func NewRecordTransformer(p RecordTransformerParams, env Env, d *config.Diagnost
 type compiler struct {
 	d        *config.Diagnostics
 	typecast bool
+	withRuby bool
 	needsTag bool
+	mutates  bool
 	pos      fluentconf.Pos
 	seen     map[string]int // where a key's template is
 }
 
 func (c *compiler) param(t *RecordTransformer, p *fluentconf.Param) {
 	c.pos = p.Pos
-	key := c.template(p.Key)
+	var key template
+	rubyKey := node{kind: nodeRuby}
+	if c.withRuby {
+		rubyKey.ruby = c.ruby(p.Key, true)
+	} else {
+		key = c.template(p.Key)
+	}
 	c.pos = p.Value.Pos
 	var value node
 	if p.Value.State == fluentconf.Text {
@@ -100,7 +113,7 @@ func (c *compiler) param(t *RecordTransformer, p *fluentconf.Param) {
 		return
 	}
 	c.seen[p.Key] = len(t.keys)
-	t.keys, t.values = append(t.keys, key), append(t.values, value)
+	t.keys, t.values, t.rubyKeys = append(t.keys, key), append(t.values, value), append(t.rubyKeys, rubyKey)
 }
 
 func (c *compiler) template(text string) template {
@@ -144,7 +157,11 @@ func (c *compiler) json(raw []byte) node {
 		for range n {
 			key, value, _ := event.Bytes(raw, i)
 			i, _ = event.Skip(raw, value)
-			out.keys = append(out.keys, c.template(string(key)))
+			if c.withRuby {
+				out.rubyKeys = append(out.rubyKeys, node{kind: nodeRuby, ruby: c.ruby(string(key), true)})
+			} else {
+				out.keys = append(out.keys, c.template(string(key)))
+			}
 			out.items = append(out.items, c.json(raw[value:i]))
 		}
 		return out
@@ -162,6 +179,15 @@ func (c *compiler) json(raw []byte) node {
 }
 
 func (c *compiler) text(text string) node {
+	if c.withRuby {
+		r := c.ruby(text, false)
+		if r != nil {
+			if text, ok := r.constant(); ok {
+				return node{raw: event.AppendStr(nil, text)}
+			}
+		}
+		return node{kind: nodeRuby, ruby: r}
+	}
 	t := c.template(text)
 	switch {
 	case len(t) == 0 || len(t) == 1 && t[0].kind == partText:
@@ -172,9 +198,12 @@ func (c *compiler) text(text string) node {
 	return node{kind: nodeText, text: t}
 }
 
-// Apply implements Filter. An event fails if renew_time_key names a field that is no time.
+// Apply implements Filter. An event fails if Ruby raises an exception, or if renew_time_key
+// names a field that is no time.
 func (t *RecordTransformer) Apply(s *Scratch, tag string, src, dst []byte) (out []byte, kept, failed int) {
-	sub := subject{tag: tag, hostname: t.env.Hostname, location: t.env.Location}
+	sub := &s.sub
+	*sub = subject{tag: tag, hostname: t.env.Hostname, location: t.env.Location}
+	defer func() { *sub = subject{} }()
 	if t.needsTag {
 		s.parts = splitTag(s.parts, tag)
 		sub.parts = s.parts
@@ -184,9 +213,20 @@ func (t *RecordTransformer) Apply(s *Scratch, tag string, src, dst []byte) (out 
 		if err != nil {
 			break // cannot be: src has passed Check
 		}
+		whole := src[:n]
 		src = src[n:]
 		sub.time, sub.record = e.Time, e.Record
-		t.expand(s, &sub)
+		if t.enableRuby {
+			record, failure := t.expandRuby(s, sub)
+			if failure != "" {
+				s.fail(tag, whole, failure)
+				failed++
+				continue
+			}
+			e.Record = record
+		} else {
+			t.expand(s, sub)
+		}
 		start := len(dst)
 		dst = event.AppendEntryHeader(dst, e.Time)
 		record := len(dst)
@@ -195,6 +235,7 @@ func (t *RecordTransformer) Apply(s *Scratch, tag string, src, dst []byte) (out 
 			if v, ok := event.FindKey(dst[record:], t.timeKey); ok {
 				at, ok := timeOf(v)
 				if !ok {
+					s.fail(tag, whole, fmt.Sprintf("the field %s is not a time", t.timeKey))
 					dst = dst[:start]
 					failed++
 					continue

@@ -135,7 +135,9 @@ func TestTransformMistakes(t *testing.T) {
 		conf           string
 		errs, warnings []string
 	}{
-		"ruby":        {"enable_ruby true", []string{"enable_ruby"}, nil},
+		"ruby": {"enable_ruby true\n<record>\na ${foo}\nb ${record[\"x\"].frob}\nc ${`ls`}\nd text ] ${tag}\ne x[ ${tag}\nf ${File.read(\"x\")}\n</record>",
+			[]string{`undefined local variable or method "foo"`, "the method frob is not supported", "running a command", "a string is not closed", "File.read is not supported here"},
+			nil},
 		"keep":        {"keep_keys a", []string{"keep_keys needs renew_record"}, nil},
 		"remove":      {"remove_keys $.", []string{"bad record accessor"}, nil},
 		"not json":    {"<record>\na '[x] ${tag}'\n</record>", nil, []string{"taken as text"}},

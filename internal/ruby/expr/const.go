@@ -107,6 +107,9 @@ func (p *parser) classCall(k *constant, c *call) (node, error) {
 	if fn == nil {
 		return nil, p.fail(k.off, k.name+"."+c.name+" is not supported")
 	}
+	if p.event && (k.name == "File" || k.name == "IO") && (c.name == "read" || c.name == "open" || c.name == "readlines" || strings.HasSuffix(c.name, "?")) {
+		return nil, p.fail(k.off, k.name+"."+c.name+" is not supported here: a file would be read for each event")
+	}
 	if c.pass != nil {
 		return nil, p.fail(c.off, "a block argument is not supported for "+k.name+"."+c.name)
 	}

@@ -87,13 +87,6 @@ type Env struct {
 	PID      int                               // Process.pid
 }
 
-func (e *Env) location() *time.Location {
-	if e.Location == nil {
-		return time.UTC
-	}
-	return e.Location
-}
-
 // Program is a compiled expression. It is immutable and may be used from any goroutine.
 type Program struct {
 	text     string

@@ -14,8 +14,9 @@ import (
 // Machine evaluates programs, one at a time, and owns the memory of their values: what Run
 // returned is valid until the next Begin. The zero Machine is ready for Begin.
 type Machine struct {
-	env  *Env
-	prog *Program
+	env   *Env
+	local *time.Location
+	prog  *Program
 
 	vars    []Value
 	args    []Value // arguments of the calls under way, a stack
@@ -125,7 +126,13 @@ func (v *values) get(n int) []Value {
 
 // Begin forgets all values and sets the world for the runs that follow.
 func (m *Machine) Begin(env *Env) {
-	m.env = env
+	if m.env != env {
+		// A local zone that is UTC is still none in Ruby: it prints +0000.
+		m.env, m.local = env, env.Location
+		if m.local == nil || m.local == time.UTC {
+			m.local = time.FixedZone("UTC", 0)
+		}
+	}
 	m.texts.reset()
 	m.objects.reset()
 	m.extras.reset()
@@ -180,7 +187,7 @@ func (m *Machine) subjectValue(i int) Value {
 	case subjectHostname:
 		v = m.str(m.env.Hostname)
 	case subjectTime:
-		v = m.timeValue(int64(s.Time), m.env.location())
+		v = m.timeValue(int64(s.Time), m.local)
 	case subjectRecord:
 		v = m.fromRaw(s.Record)
 	default:

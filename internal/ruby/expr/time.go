@@ -132,7 +132,7 @@ func timeIsUTC(m *Machine, n *call, v Value, a []Value) (Value, error) {
 func timeZone(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	loc := time.UTC
 	if strings.HasSuffix(n.name, "local") || strings.HasPrefix(n.name, "local") {
-		loc = m.env.location()
+		loc = m.local
 		if len(a) == 1 && !a[0].IsNil() {
 			var err error
 			if loc, err = m.offset(n, a[0]); err != nil {
@@ -234,7 +234,7 @@ func (m *Machine) now(n node) (time.Time, error) {
 	if m.env.Now == nil {
 		return time.Time{}, m.exceed(n, "the present time is not available here")
 	}
-	return m.env.Now().In(m.env.location()), nil
+	return m.env.Now().In(m.local), nil
 }
 
 func timeNow(m *Machine, n *constCall, a []Value) (Value, error) {
@@ -247,7 +247,7 @@ func timeNow(m *Machine, n *constCall, a []Value) (Value, error) {
 
 // timeAt is Time.at(seconds or Time, fraction, unit).
 func timeAt(m *Machine, n *constCall, a []Value) (Value, error) {
-	loc := m.env.location()
+	loc := m.local
 	if last := a[len(a)-1]; last.kind == HashKind {
 		if zone, ok := m.get(last.o, Value{kind: Symbol, s: &text{s: "in"}}); ok {
 			var err error
@@ -300,7 +300,7 @@ func timeNew(m *Machine, n *constCall, a []Value) (Value, error) {
 	if len(a) == 0 {
 		return timeNow(m, n, a)
 	}
-	loc := m.env.location()
+	loc := m.local
 	if n.name == "utc" || n.name == "gm" {
 		loc = time.UTC
 	}
@@ -355,7 +355,7 @@ func timeParse(m *Machine, n *constCall, a []Value) (Value, error) {
 	}
 	s := strings.TrimSpace(a[0].s.s)
 	for _, l := range layouts {
-		if r, ok := l.Parse(bytesOf(s), m.env.location(), m.env.Now); ok {
+		if r, ok := l.Parse(bytesOf(s), m.local, m.env.Now); ok {
 			return m.moment(n, r)
 		}
 	}
@@ -366,7 +366,7 @@ func timeParse(m *Machine, n *constCall, a []Value) (Value, error) {
 }
 
 func (m *Machine) moment(n node, r timefmt.Moment) (Value, error) {
-	loc := m.env.location()
+	loc := m.local
 	if r.Zoned {
 		if loc = time.UTC; r.Offset != 0 {
 			loc = time.FixedZone("", r.Offset)
@@ -390,7 +390,7 @@ func timeStrptime(m *Machine, n *constCall, a []Value) (Value, error) {
 	if err != nil {
 		return Value{}, m.raise(n, "ArgumentError", "%v", err)
 	}
-	r, ok := p.Parse(bytesOf(a[0].s.s), m.env.location(), m.env.Now)
+	r, ok := p.Parse(bytesOf(a[0].s.s), m.local, m.env.Now)
 	if !ok {
 		return Value{}, m.raise(n, "ArgumentError", "invalid date or strptime format - `%s' `%s'", a[0].s.s, a[1].s.s)
 	}
