@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -202,7 +203,7 @@ func (c *bufferCommand) drain() (ok bool, err error) {
 	if c.config == "" {
 		return true, c.drainToStdout(ctx, log)
 	}
-	plan, d := app.Load(c.config, app.Env{}, false)
+	plan, d := app.Load(c.config, app.Env{Flags: app.Flags{IncludeDir: includeDir(os.LookupEnv)}}, false)
 	for _, e := range d.Errors {
 		fmt.Fprintln(c.err, e)
 	}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 
 	"weir/internal/app"
 )
@@ -11,26 +12,37 @@ import (
 func runCheck(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("weir check", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	var file string
-	fs.StringVar(&file, "c", "", "configuration `file`")
-	fs.StringVar(&file, "config", "", "the same as -c")
+	var flags fluentFlags
+	flags.register(fs)
 	strict := fs.Bool("strict", false, "treat unknown parameters as errors")
-	if code, ok := parse(fs, args, stdout, `weir check -c FILE
+	if code, ok := parse(fs, expand(fs, args), stdout, `weir check -c FILE
 
 Reads a configuration file and reports every mistake at once, each with its place and
 what to write instead, then shows where events go. It touches neither the network nor a
-buffer. Exit code 1 if there are errors.
+buffer. Exit code 1 if there are errors. The flags of weir run are accepted.
 `); !ok {
 		return code
 	}
-	if file == "" && fs.NArg() == 1 {
-		file = fs.Arg(0)
+	if flags.file == "" && fs.NArg() == 1 {
+		flags.file = fs.Arg(0)
 	}
-	if file == "" {
+	if err := flags.finish(os.LookupEnv, os.Stdin); err != nil {
+		fmt.Fprintln(stderr, "weir check:", err)
+		return exitUsage
+	}
+	if flags.file == "" {
 		fmt.Fprintln(stderr, "weir check: which file? Write: weir check -c FILE")
 		return exitUsage
 	}
-	plan, d := app.Load(file, app.Env{}, *strict)
+	return check(flags.file, app.Env{Flags: flags.app}, *strict, stdout)
+}
+
+// check reads a configuration and writes what there is to say about it.
+func check(file string, env app.Env, strict bool, stdout io.Writer) int {
+	plan, d := app.Load(file, env, strict)
+	for _, e := range d.Notes {
+		fmt.Fprintf(stdout, "%v (note)\n", e)
+	}
 	for _, e := range d.Warnings {
 		fmt.Fprintf(stdout, "%v (warning)\n", e)
 	}
@@ -41,7 +53,7 @@ buffer. Exit code 1 if there are errors.
 		fmt.Fprintf(stdout, "\n%s: %d error(s), %d warning(s)\n", file, len(d.Errors), len(d.Warnings))
 		return exitFault
 	}
-	if len(d.Warnings) > 0 {
+	if len(d.Warnings)+len(d.Notes) > 0 {
 		fmt.Fprintln(stdout)
 	}
 	fmt.Fprintf(stdout, "%s is good. Routes:\n%s", file, plan.Summary())

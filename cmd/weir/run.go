@@ -12,46 +12,88 @@ import (
 	"syscall"
 
 	"weir/internal/app"
+	"weir/internal/config"
 )
 
 func runRun(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("weir run", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	var file string
-	fs.StringVar(&file, "c", "", "configuration `file`")
-	fs.StringVar(&file, "config", "", "the same as -c")
+	var flags fluentFlags
+	flags.register(fs)
 	addr := fs.String("http", "", "`address` of the status page, metrics and health (default "+app.DefaultHTTP+"; \"off\" for none)")
 	format := fs.String("log-format", "", "`form` of log lines: text or json (default: that of <log> in <system>, or text)")
 	level := fs.String("log-level", "", "least log `level`: trace, debug, info, warn, error (default: log_level of <system>, or info)")
+	args = expand(fs, environment(args, os.LookupEnv))
 	if code, ok := parse(fs, args, stdout, `weir run -c FILE
 
 Runs a configuration file until SIGTERM or SIGINT: then inputs stop, what waits is sent
 for as long as shutdown_grace in <system> allows (25 s), and the rest stays in file
-buffers. SIGHUP reads the file again, all or nothing. SIGUSR1 sends what waits at once.
+buffers. SIGHUP reads the file again, all or nothing. SIGUSR1 sends what waits at once
+and opens the log file again. Fluentd's flags are accepted; FLUENTD_OPT may hold more.
 `); !ok {
 		return code
 	}
-	if file == "" {
+	if flags.version {
+		return runVersion(nil, stdout, stderr)
+	}
+	if flags.file == "" && fs.NArg() == 1 {
+		flags.file = fs.Arg(0)
+	}
+	if err := flags.finish(os.LookupEnv, os.Stdin); err != nil {
+		fmt.Fprintln(stderr, "weir run:", err)
+		return exitUsage
+	}
+	if flags.file == "" {
 		fmt.Fprintln(stderr, "weir run: which file? Write: weir run -c FILE, or try: weir demo")
 		return exitUsage
 	}
-	plan, d := app.Load(file, app.Env{}, false)
+	env := app.Env{Flags: flags.app}
+	if flags.dryRun {
+		return check(flags.file, env, false, stdout)
+	}
+	plan, d := app.Load(flags.file, env, false)
 	if len(d.Errors) > 0 {
 		for _, e := range d.Errors {
 			fmt.Fprintln(stderr, e)
 		}
-		fmt.Fprintf(stderr, "weir run: %s has %d error(s), nothing was started\n", file, len(d.Errors))
+		fmt.Fprintf(stderr, "weir run: %s has %d error(s), nothing was started\n", flags.file, len(d.Errors))
 		return exitFault
 	}
-	log, err := newLogger(stderr, firstOf(*format, plan.LogFormat(), "text"), firstOf(*level, plan.System.LogLevel, "info"))
+	if err := setUmask(flags.umask, plan.System.Umask); err != nil {
+		fmt.Fprintln(stderr, "weir run:", err)
+		return exitUsage
+	}
+	w, file, err := openLog(firstOf(flags.log, plan.LogPath()), stdout, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "weir run:", err)
+		return exitFault
+	}
+	defer file.close()
+	log, err := newLogger(w, firstOf(*format, plan.LogFormat(), "text"), firstOf(*level, flags.level(), plan.System.LogLevel, "info"))
 	if err != nil {
 		fmt.Fprintln(stderr, "weir run:", err)
 		return exitUsage
 	}
+	flags.tell(log)
+	tell(log, d)
+	return serve(&setup{file: flags.file, env: env, log: file}, plan, app.Options{Log: log, Version: versionText(), HTTP: *addr})
+}
+
+// setup is what serving needs besides the plan.
+type setup struct {
+	file string
+	env  app.Env
+	log  *logFile // nil unless the log goes to a file
+}
+
+// tell logs what is good to know about a configuration, and its warnings.
+func tell(log *slog.Logger, d *config.Diagnostics) {
+	for _, e := range d.Notes {
+		log.Info(e.Error())
+	}
 	for _, e := range d.Warnings {
 		log.Warn(e.Error())
 	}
-	return serve(file, plan, app.Options{Log: log, Version: versionText(), HTTP: *addr})
 }
 
 func firstOf(texts ...string) string {
@@ -69,7 +111,7 @@ func firstOf(texts ...string) string {
 const heapGrowth = 50
 
 // serve runs a plan until a signal ends it.
-func serve(file string, plan *app.Plan, o app.Options) int {
+func serve(s *setup, plan *app.Plan, o app.Options) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}
@@ -95,8 +137,13 @@ func serve(file string, plan *app.Plan, o app.Options) int {
 		case sig := <-signals:
 			switch sig {
 			case syscall.SIGHUP:
-				reload(a, file, o.Log)
+				reload(a, s, o.Log)
 			case syscall.SIGUSR1:
+				if s.log != nil {
+					if err := s.log.reopen(); err != nil {
+						o.Log.Error("the log file could not be opened again, the old one goes on", "error", err)
+					}
+				}
 				o.Log.Info("sending what waits now")
 				a.Flush()
 			default:
@@ -124,11 +171,10 @@ func interruptible(signals <-chan os.Signal) context.Context {
 }
 
 // reload reads the file again: all or nothing.
-func reload(a *app.App, file string, log *slog.Logger) {
-	plan, d := app.Load(file, app.Env{}, false)
-	for _, e := range d.Warnings {
-		log.Warn(e.Error())
-	}
+func reload(a *app.App, s *setup, log *slog.Logger) {
+	file := s.file
+	plan, d := app.Load(file, s.env, false)
+	tell(log, d)
 	if len(d.Errors) > 0 {
 		for _, e := range d.Errors {
 			log.Error(e.Error())

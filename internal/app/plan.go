@@ -33,6 +33,14 @@ func (p *Plan) LogFormat() string {
 	return p.System.Log.Format
 }
 
+// LogPath is the file that <system> sends the log to; "" for none.
+func (p *Plan) LogPath() string {
+	if p.System.Log == nil {
+		return ""
+	}
+	return p.System.Log.Path
+}
+
 // routes are the rules of one routing context: the root, or a label.
 type routes struct {
 	label string

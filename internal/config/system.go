@@ -47,11 +47,11 @@ type System struct {
 
 // SystemLog is <log> of <system>.
 type SystemLog struct {
-	Path            string `conf:"path" doc:"file that the log goes to instead of standard error"`
+	Path            string `conf:"path" doc:"file that the log goes to instead of standard error; opened again at SIGUSR1"`
 	Format          string `conf:"format" enum:"text|json" default:"text" doc:"form of log lines"`
 	TimeFormat      string `conf:"time_format" default:"%Y-%m-%d %H:%M:%S %z" doc:"form of times"`
-	RotateAge       string `conf:"rotate_age" doc:"old files to keep, or daily, weekly, monthly"`
-	RotateSize      *Size  `conf:"rotate_size" doc:"size at which the file is rotated"`
+	RotateAge       string `conf:"rotate_age" doc:"without effect: the file is opened again at SIGUSR1, for logrotate"`
+	RotateSize      *Size  `conf:"rotate_size" doc:"without effect: the file is opened again at SIGUSR1, for logrotate"`
 	ForceStacktrace string `conf:"forced_stacktrace_level" default:"none" doc:"accepted for compatibility, without effect"`
 }
 
@@ -67,5 +67,8 @@ func ParseSystem(root *fluentconf.Section, d *Diagnostics) System {
 		s = all[0]
 	}
 	Decode(s, &sys, d)
+	if sys.Log != nil && (sys.Log.RotateAge != "" || sys.Log.RotateSize != nil) {
+		d.Note(s.All("log")[0].Pos, "rotate_age and rotate_size have no effect", "rotate the log with logrotate, which is to send SIGUSR1 afterwards")
+	}
 	return sys
 }
