@@ -14,6 +14,7 @@ import (
 	"weir/internal/fluentconf"
 	"weir/internal/output"
 	"weir/internal/output/cloudwatch"
+	"weir/internal/output/file"
 )
 
 // outputPlan is one configured output, ready to be built.
@@ -30,7 +31,8 @@ type outputPlan struct {
 	maxEvents int // in one request; 0: no own limit
 	secondary *outputPlan
 	build     func(log *slog.Logger, s *shared) (output.Output, error)
-	detail    string // for the summary: "group … stream …"
+	detail    string         // for the summary: "group … stream …"
+	lines     file.Formatter // writes an event as the output does; nil for cloudwatch_logs
 }
 
 // shared is what the outputs of a process have in common.
@@ -83,17 +85,35 @@ func (p *planner) output(s *fluentconf.Section, typ string, pos fluentconf.Pos) 
 		p.bufferOf(o, s, id)
 	}
 	if secs := s.All("secondary"); len(secs) > 0 && !o.null {
-		st, spos := p.typeOfSecondary(secs[0], typ)
-		sec := &outputPlan{typ: st, pos: secs[0].Pos, id: o.id + ".secondary", buffer: o.buffer}
-		if p.outputType(sec, secs[0], st, spos) {
-			o.secondary = sec
-		}
+		o.secondary = p.secondary(o, secs[0])
 	}
 	if len(p.d.Errors) > before {
 		return nil
 	}
 	p.Outputs = append(p.Outputs, o)
 	return o
+}
+
+// secondary reads a <secondary>; nil after an error.
+func (p *planner) secondary(o *outputPlan, s *fluentconf.Section) *outputPlan {
+	typ, pos := p.typeOfSecondary(s, o.typ)
+	sec := &outputPlan{typ: typ, pos: s.Pos, id: o.id + ".secondary", buffer: o.buffer}
+	for _, c := range s.Sections {
+		if c.Name == "buffer" || c.Name == "secondary" {
+			p.d.Error(c.Pos, fmt.Sprintf("a <secondary> cannot have a <%s> section", c.Name), "remove it: what comes here waits in the buffer of the primary output")
+		}
+	}
+	switch typ {
+	case "secondary_file":
+		p.secondaryFile(sec, s, o)
+		return sec
+	case "null":
+		sec.build = func(*slog.Logger, *shared) (output.Output, error) { return discard{}, nil }
+	}
+	if !p.outputType(sec, s, typ, pos) {
+		return nil
+	}
+	return sec
 }
 
 func (p *planner) typeOfSecondary(s *fluentconf.Section, primary string) (string, fluentconf.Pos) {

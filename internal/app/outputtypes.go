@@ -38,8 +38,11 @@ func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, p
 	case "null":
 		o.null = true
 		p.unused(s, "@type", "type", "@id", "id", "@label", "@log_level", "log_level", "never_flush")
+	case "secondary_file":
+		p.d.Error(pos, "secondary_file can only be used in a <secondary> section", "write @type file, or move it into the <secondary> of another output")
+		return false
 	default:
-		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, copy and relabel")
+		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, copy, roundrobin, relabel and rewrite_tag_filter")
 		return false
 	}
 	return true
@@ -137,6 +140,7 @@ func (p *planner) stdout(o *outputPlan, s *fluentconf.Section) {
 		o.buffer.FlushMode = "immediate" // Fluentd's stdout is not buffered unless asked to
 	}
 	f, _ := p.formatter(s, &params.formatting, "stdout")
+	o.lines = f
 	w := p.env.Stdout
 	o.build = func(*slog.Logger, *shared) (output.Output, error) {
 		return stdout.New(stdout.Options{Writer: w, Formatter: f}), nil
@@ -152,6 +156,7 @@ func (p *planner) file(o *outputPlan, s *fluentconf.Section) {
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{Keys: []string{"time"}, Timekey: 24 * time.Hour}, p.d)
 	f, _ := p.formatter(s, &params.formatting, "out_file")
+	o.lines = f
 	opts := file.Options{Params: params.Params, Formatter: f, Names: o.names(), Limit: int64(o.buffer.ChunkLimit)}
 	opts.FilePerm, opts.DirPerm = p.mode(o.buffer.FileMode, p.System.FilePermission), p.mode(o.buffer.DirMode, p.System.DirPermission)
 	params.Params.Check(s, o.names(), p.d)
@@ -162,12 +167,33 @@ func (p *planner) file(o *outputPlan, s *fluentconf.Section) {
 	}
 }
 
+// secondaryFile reads a <secondary> @type secondary_file of primary. What it writes is what
+// the primary's chunks hold in Fluentd: its lines, or for cloudwatch_logs msgpack.
+func (p *planner) secondaryFile(o *outputPlan, s *fluentconf.Section, primary *outputPlan) {
+	var params file.SecondaryParams
+	config.Decode(s, &params, p.d)
+	params.Check(s, primary.names(), p.d)
+	b := &primary.buffer
+	opts := file.Options{Formatter: primary.lines, Names: primary.names(), Limit: int64(b.ChunkLimit)}
+	opts.FilePerm, opts.DirPerm = p.mode(b.FileMode, p.System.FilePermission), p.mode(b.DirMode, p.System.DirPermission)
+	binary := primary.lines == nil
+	if binary {
+		opts.Formatter = file.Messages{}
+	}
+	o.detail = "to " + params.Directory
+	o.build = func(log *slog.Logger, _ *shared) (output.Output, error) {
+		opts.Log = log
+		return file.NewSecondary(params, binary, opts)
+	}
+}
+
 func (p *planner) s3(o *outputPlan, s *fluentconf.Section) {
 	var params s3.Params
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{Keys: []string{"time"}, Timekey: 24 * time.Hour}, p.d)
 	params.Check(s, o.names(), p.d)
 	f, usesTag := p.formatter(s, &formatting{params.FormatSection(s), params.Inject}, "out_file")
+	o.lines = f
 	b := &o.buffer
 	opts := s3.Options{
 		Params: params, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag,

@@ -2,10 +2,12 @@ package app
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
+	"weir/internal/pipeline"
 	"weir/internal/retag"
 	"weir/internal/router"
 	"weir/internal/web/fluentd"
@@ -54,7 +56,11 @@ type matchPlan struct {
 	section *fluentconf.Section
 	kind    string
 	ends    []endPlan
+	weights []int // of the ends of a roundrobin
 }
+
+// multi says that the match has <store> sections.
+func (m *matchPlan) multi() bool { return m.kind == "copy" || m.kind == "roundrobin" }
 
 // endPlan is an output, or with relabel another context, or a rewriter of tags.
 type endPlan struct {
@@ -208,8 +214,8 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 	switch typ {
 	case "":
 		return nil
-	case "copy":
-		m.ends = p.stores(s)
+	case "copy", "roundrobin":
+		m.ends, m.weights = p.stores(s, typ)
 	case "relabel":
 		label := s.Get("@label")
 		if label == nil {
@@ -252,11 +258,10 @@ func (p *planner) rewriter(s *fluentconf.Section) *endPlan {
 	return e
 }
 
-// stores reads the <store> sections of a copy.
-func (p *planner) stores(s *fluentconf.Section) []endPlan {
-	var ends []endPlan
+// stores reads the <store> sections of a copy or roundrobin.
+func (p *planner) stores(s *fluentconf.Section, kind string) (ends []endPlan, weights []int) {
 	if len(s.All("store")) == 0 {
-		p.d.Error(s.Pos, "copy has no <store>", "add at least one <store> section with an output")
+		p.d.Error(s.Pos, kind+" has no <store>", "add at least one <store> section with an output")
 	}
 	if prm := s.Get("copy_mode"); prm != nil {
 		switch prm.Value.Text {
@@ -267,8 +272,14 @@ func (p *planner) stores(s *fluentconf.Section) []endPlan {
 	}
 	for i, st := range s.All("store") {
 		e := endPlan{pos: st.Pos}
+		weight := 1
+		if kind == "roundrobin" {
+			st, weight = p.weight(st)
+		}
 		for _, word := range strings.Fields(st.Arg) {
 			switch {
+			case kind == "roundrobin":
+				p.d.Error(st.Pos, fmt.Sprintf("a <store> of roundrobin does not know the word %q", word), "write <store>")
 			case word == "ignore_error":
 				e.optional = true
 			case word == "ignore_if_prev_success" && i > 0:
@@ -281,8 +292,8 @@ func (p *planner) stores(s *fluentconf.Section) []endPlan {
 		switch typ {
 		case "":
 			continue
-		case "copy":
-			p.d.Error(pos, "a <store> cannot be a copy itself", "put its stores beside this one")
+		case "copy", "roundrobin":
+			p.d.Error(pos, fmt.Sprintf("a <store> cannot be a %s itself", typ), "send it to a label with relabel, and write the "+typ+" there")
 			continue
 		case "relabel":
 			label := st.Get("@label")
@@ -303,10 +314,38 @@ func (p *planner) stores(s *fluentconf.Section) []endPlan {
 				continue
 			}
 		}
-		ends = append(ends, e)
+		ends, weights = append(ends, e), append(weights, weight)
+	}
+	if kind == "roundrobin" {
+		p.unused(s, "@type", "type", "@id", "id", "@log_level", "log_level")
+		if len(ends) > 0 && pipeline.NewTurn(weights) == nil {
+			p.d.Error(s.Pos, fmt.Sprintf("the weights %v of the stores give no sequence", weights), "write small whole numbers, one of them above 0")
+		}
+		return ends, weights
 	}
 	p.unused(s, "@type", "type", "@id", "id", "@log_level", "log_level", "copy_mode", "deep_copy")
-	return ends
+	return ends, nil
+}
+
+// weight takes the parameter weight out of a <store> of a roundrobin.
+func (p *planner) weight(st *fluentconf.Section) (*fluentconf.Section, int) {
+	prm := st.Get("weight")
+	if prm == nil {
+		return st, 1
+	}
+	rest := *st
+	rest.Params = nil
+	for _, o := range st.Params {
+		if o.Key != "weight" {
+			rest.Params = append(rest.Params, o)
+		}
+	}
+	n, err := strconv.Atoi(prm.Value.Text)
+	if err != nil || n < 0 {
+		p.d.Error(prm.Value.Pos, fmt.Sprintf("weight %q is no whole number", prm.Value.Text), "write 0, 1, 2 …")
+		n = 1
+	}
+	return &rest, n
 }
 
 // unused warns about parameters that nobody reads.

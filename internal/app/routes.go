@@ -18,15 +18,23 @@ type resolver struct {
 	unmatched *pipeline.Target
 	rest      *pipeline.Target // books what rewrite_tag_filter leaves out
 	log       *slog.Logger
-	contexts  map[string]*pipeline.Routes // routes by label, remembered
+	contexts  map[string]*pipeline.Routes   // routes by label, remembered
+	turns     map[*matchPlan]*pipeline.Turn // of each roundrobin, for all its tags
 }
 
 // newResolver makes a resolver whose routes end at targets, or in the book unmatched.
 func newResolver(plan *Plan, targets map[*outputPlan]*pipeline.Target, unmatched *ledger.Book, log *slog.Logger) *resolver {
 	r := &resolver{
-		plan: plan, targets: targets, log: log, contexts: map[string]*pipeline.Routes{},
+		plan: plan, targets: targets, log: log, contexts: map[string]*pipeline.Routes{}, turns: map[*matchPlan]*pipeline.Turn{},
 		unmatched: nowhere("unmatched", unmatched, ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}),
 		rest:      nowhere("rewrite_tag_filter", unmatched, ledger.Fate{Class: ledger.Filtered}),
+	}
+	for _, c := range plan.contexts {
+		for _, rule := range c.table.Rules() {
+			if rule.IsMatch && rule.Match.weights != nil && r.turns[rule.Match] == nil {
+				r.turns[rule.Match] = pipeline.NewTurn(rule.Match.weights)
+			}
+		}
 	}
 	for label := range plan.contexts {
 		r.contexts[label] = pipeline.NewRoutes(func(tag string) *pipeline.Node { return r.node(label, tag, nil) })
@@ -59,7 +67,7 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 	if !ok {
 		return nil
 	}
-	n := &pipeline.Node{}
+	n := &pipeline.Node{Turn: r.turns[m]}
 	for _, f := range filters {
 		n.Filters = append(n.Filters, f.filter)
 	}
@@ -143,11 +151,14 @@ func (p *Plan) summarize(b *strings.Builder, label string, depth int, seen map[s
 			continue
 		}
 		fmt.Fprintf(b, "%smatch %s: ", indent, r.Pattern)
-		if r.Match.kind == "copy" {
+		switch r.Match.kind {
+		case "copy":
 			fmt.Fprintf(b, "copy to %d stores\n", len(r.Match.ends))
+		case "roundrobin":
+			fmt.Fprintf(b, "one of %d stores in turn\n", len(r.Match.ends))
 		}
 		for i, e := range r.Match.ends {
-			if r.Match.kind == "copy" {
+			if r.Match.multi() {
 				fmt.Fprintf(b, "%s  store %d: ", indent, i+1)
 			}
 			switch {

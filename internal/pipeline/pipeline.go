@@ -43,6 +43,7 @@ func (c *Counter) add(events, bytes int) {
 type Node struct {
 	Filters []filter.Filter
 	Ends    []End
+	Turn    *Turn // a roundrobin: each batch goes to one of the ends
 }
 
 // End is a target; or, behind a copy or a relabel with filters of its own, another node; or
@@ -232,8 +233,13 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 		failed += bad
 		filtered += before - b.Count - bad
 	}
-	for i := range n.Ends {
-		e := &n.Ends[i]
+	ends := n.Ends
+	if n.Turn != nil {
+		i := n.Turn.pick()
+		ends = ends[i : i+1]
+	}
+	for i := range ends {
+		e := &ends[i]
 		switch {
 		case e.Next != nil:
 			w.walk(e.Next, b, optional || e.Optional, filtered, failed)

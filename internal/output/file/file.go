@@ -50,8 +50,10 @@ type Options struct {
 
 // Output is the file output. A lane is a path and a tag.
 type Output struct {
-	o        Options
-	template *placeholder.Template
+	o         Options
+	template  *placeholder.Template
+	separator string // before the number of a file
+	binary    bool   // what is written are no lines
 
 	mu    sync.Mutex // guards what follows; never held over a file operation
 	paths map[string]*path
@@ -78,6 +80,11 @@ func New(o Options) (*Output, error) {
 			return nil, fmt.Errorf("file output with path %q: %s; %s", o.Params.Path, p.Text, p.Hint)
 		}
 	}
+	return outputOf(o, t), nil
+}
+
+// outputOf makes an Output whose paths are of a template.
+func outputOf(o Options, t *placeholder.Template) *Output {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
 	}
@@ -90,7 +97,7 @@ func New(o Options) (*Output, error) {
 	if o.FS == nil {
 		o.FS = OS{}
 	}
-	return &Output{o: o, template: t, paths: map[string]*path{}}, nil
+	return &Output{o: o, template: t, separator: "_", paths: map[string]*path{}}
 }
 
 // Scope is empty: nothing throttles.

@@ -151,7 +151,7 @@ func (r *request) write(p *path, data []byte) (err error) {
 // append writes data and syncs it. A text file in which a crash has left part of a line
 // gets a line end first, so that the part does not spoil the next line.
 func (r *request) append(f File, p *path, size int64, data []byte) error {
-	if !p.seen && size > 0 && !r.o.o.Params.gzip() && bytes.HasSuffix(data, []byte("\n")) {
+	if !p.seen && size > 0 && !r.o.binary && !r.o.o.Params.gzip() && bytes.HasSuffix(data, []byte("\n")) {
 		last, err := f.Last(size)
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func (r *request) openNext(p *path) (f File, name string, created bool, err erro
 		return f, r.name, created, err
 	}
 	if p.number >= 0 {
-		name = numbered(r.name, p.number)
+		name = r.numbered(p.number)
 		if f, created, err = o.FS.Open(name, o.FilePerm, false); err != nil {
 			return nil, name, false, err
 		}
@@ -202,7 +202,7 @@ func (r *request) openNext(p *path) (f File, name string, created bool, err erro
 		}
 	}
 	for n := p.number + 1; n < maxNumber; n++ {
-		name = numbered(r.name, n)
+		name = r.numbered(n)
 		f, created, err = o.FS.Open(name, o.FilePerm, true)
 		if err == nil {
 			p.number = n
@@ -215,8 +215,8 @@ func (r *request) openNext(p *path) (f File, name string, created bool, err erro
 }
 
 // numbered is the path of the nth file.
-func numbered(name string, n int) string {
-	return strings.Replace(name, mark, "_"+strconv.Itoa(n), 1)
+func (r *request) numbered(n int) string {
+	return strings.Replace(r.name, mark, r.o.separator+strconv.Itoa(n), 1)
 }
 
 // link points symlink_path to a file. It is a convenience: that it fails is logged, and
@@ -249,7 +249,7 @@ func (r *request) failed(err error) output.Result {
 	}
 	return output.Result{Err: &output.Error{
 		Kind: kind,
-		Op:   fmt.Sprintf("write %d events to %s", r.count, strings.Replace(r.name, mark, "_N", 1)),
+		Op:   fmt.Sprintf("write %d events to %s", r.count, strings.Replace(r.name, mark, r.o.separator+"N", 1)),
 		Hint: hint,
 		Err:  err,
 	}}
