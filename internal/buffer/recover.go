@@ -234,6 +234,7 @@ func (b *Buffer) scan(s *segmentFile, size int64, payloads bool) (good int64, en
 				off += h.Size()
 				continue
 			}
+			b.repeats.note(f.buf[segment.HeaderSize : segment.HeaderSize+int(h.Raw)])
 		}
 		off += h.Size()
 		good, end = off, h.End()

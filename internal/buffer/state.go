@@ -68,6 +68,7 @@ type Buffer struct {
 	mem       memory
 	reader    reader
 	again     again
+	repeats   repeats // filled at Open, then only read
 	window    window
 	drops     []*drop           // given up, and not yet passed by the reader
 	restored  map[uint64][]Span // ended before the restart, and not yet passed by the reader

@@ -57,7 +57,18 @@ type Batch struct {
 	Count   int
 	// First and Last are the smallest and the largest event time in Entries.
 	First, Last Time
+	// Chunk identifies the message that the batch came in, if its sender repeats a message
+	// which was not acknowledged and marks the repeat as such; else zero. A buffer keeps it,
+	// so that a repeat is recognised after a restart too.
+	Chunk Chunk
 }
+
+// Chunk stands for a message of a sender: a hash of what the sender calls it. The same
+// message has the same Chunk in every process.
+type Chunk [16]byte
+
+// IsZero says that there is none.
+func (c Chunk) IsZero() bool { return c == Chunk{} }
 
 // Entry is one event of a Batch. Its slices point into the batch.
 type Entry struct {

@@ -110,6 +110,7 @@ type work struct {
 	retags  []*retag.Scratch // one for each rewriter on the way of this batch
 	retagAt int              // of retags
 	depth   int              // rewriters around the present one
+	chunk   event.Chunk      // of the message that the batch came in
 	loops   *doubling
 	log     *slog.Logger
 }
@@ -144,6 +145,9 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 	w := in.begin()
 	defer w.release()
 	w.walk(n, b, false, 0, 0)
+	if w.chunk = b.Chunk; !w.chunk.IsZero() {
+		w.leaveOut()
+	}
 	if err := w.reserve(ctx); err != nil {
 		return input.Receipt{}, err
 	}
@@ -191,6 +195,13 @@ func (in *Ingress) Lost(b event.Batch) {
 		a.target.Book.AdmitEnded(fate, a.batch.Count)
 	}
 	in.o.In.add(b.Count, len(b.Entries))
+}
+
+// leaveOut takes out the targets that have stored this message before a restart.
+func (w *work) leaveOut() {
+	known := func(t *Target) bool { return t.Buffer != nil && t.Buffer.Known(w.chunk) }
+	w.drops = slices.DeleteFunc(w.drops, func(d drop) bool { return known(d.target) })
+	w.appends = slices.DeleteFunc(w.appends, func(a appendTo) bool { return known(a.target) })
 }
 
 // bookDrops books what filters took out.
@@ -336,6 +347,11 @@ func (w *work) reserve(ctx context.Context) error {
 		w.batches = w.batches[:0]
 		events := 0
 		for j = i; j < len(w.appends) && w.appends[j].target == target; j++ {
+			// The last batch of a message carries its Chunk: it is stored after the others.
+			w.appends[j].batch.Chunk = event.Chunk{}
+			if j+1 == len(w.appends) || w.appends[j+1].target != target {
+				w.appends[j].batch.Chunk = w.chunk
+			}
 			w.batches = append(w.batches, w.appends[j].batch)
 			optional = optional && w.appends[j].optional
 			events += w.appends[j].batch.Count
@@ -373,6 +389,7 @@ func (w *work) release() {
 	clear(w.appends)
 	clear(w.batches)
 	clear(w.drops)
+	w.chunk = event.Chunk{}
 	w.drops, w.appends, w.batches, w.used, w.retagAt, w.depth = w.drops[:0], w.appends[:0], w.batches[:0], 0, 0, 0
 	total := cap(w.scratch.Buf)
 	for _, s := range w.retags {

@@ -12,10 +12,12 @@ import (
 	"weir/internal/buffer"
 	"weir/internal/config"
 	"weir/internal/event"
+	"weir/internal/filter"
 	"weir/internal/fluentconf"
 	"weir/internal/input"
 	"weir/internal/ledger"
 	"weir/internal/retag"
+	"weir/internal/vfs/vfstest"
 )
 
 // rewriter compiles rules of the form "pattern tag", all on field n.
@@ -141,5 +143,59 @@ func TestRewritingAllocatesNothing(t *testing.T) {
 		w.walk(n, b, false, 0, 0)
 	}); got > 0 {
 		t.Errorf("%v allocations for a batch of 100", got)
+	}
+}
+
+// TestRepeatAfterRestartGoesOnlyWhereItIsMissing: of two stores that a message was copied
+// to, the process was killed when one of them had stored it.
+func TestRepeatAfterRestartGoesOnlyWhereItIsMissing(t *testing.T) {
+	ctx := context.Background()
+	fs := vfstest.New()
+	open := func(dir string, book *ledger.Book) *buffer.Buffer {
+		b, err := buffer.Open(buffer.Options{FS: fs, Dir: dir, Book: book, Log: quiet(), Limit: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	message := entries(1, 4)
+	message.Chunk = event.Chunk{7}
+	has := open("has", &ledger.Book{})
+	seq, err := has.Append(ctx, message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := has.WaitStored(ctx, uint64(seq)); err != nil {
+		t.Fatal(err)
+	}
+	if err := has.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	a, b := &ledger.Book{}, &ledger.Book{}
+	has, lacks := open("has", a), open("lacks", b)
+	defer has.Close(ctx)
+	defer lacks.Close(ctx)
+	ends := []End{{Target: &Target{ID: "has", Book: a, Buffer: has, In: &Counter{}}}, {Target: &Target{ID: "lacks", Book: b, Buffer: lacks, In: &Counter{}}}}
+	in := ingress(&Node{Filters: []filter.Filter{rule{drop: 2}}, Ends: ends})
+	r, err := in.Emit(ctx, message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := a.Sheet(); s.Admitted != 4 || s.Filtered != 0 {
+		t.Errorf("the store that has it: %+v", s)
+	}
+	if s := b.Sheet(); s.Admitted != 4 || s.Filtered != 2 {
+		t.Errorf("the store that lacks it: %+v", s)
+	}
+	other := entries(1, 4)
+	other.Chunk = event.Chunk{8}
+	if _, err := in.Emit(ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	if s := a.Sheet(); s.Admitted != 8 {
+		t.Errorf("another message: %+v", s)
 	}
 }

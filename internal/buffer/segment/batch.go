@@ -11,11 +11,20 @@ import (
 // first and last time, length of the tag.
 const batchHead = 4 + 4 + 8 + 8 + 2
 
+// hasChunk is the bit of the tag's length which says that a Chunk follows the tag.
+const hasChunk = 1 << 15
+
 // MaxTag is the longest tag that a batch can have, in bytes.
-const MaxTag = 1<<16 - 1
+const MaxTag = hasChunk - 1
 
 // BatchSize is how many bytes AppendBatch adds for t.
-func BatchSize(t *event.Batch) int { return batchHead + len(t.Tag) + len(t.Entries) }
+func BatchSize(t *event.Batch) int {
+	n := batchHead + len(t.Tag) + len(t.Entries)
+	if !t.Chunk.IsZero() {
+		n += len(t.Chunk)
+	}
+	return n
+}
 
 // AppendBatch appends t to a payload. The tag is at most MaxTag bytes long.
 func AppendBatch(dst []byte, t *event.Batch) []byte {
@@ -24,8 +33,14 @@ func AppendBatch(dst []byte, t *event.Batch) []byte {
 	dst = le.AppendUint32(dst, uint32(t.Count))
 	dst = le.AppendUint64(dst, uint64(t.First))
 	dst = le.AppendUint64(dst, uint64(t.Last))
-	dst = le.AppendUint16(dst, uint16(len(t.Tag)))
-	dst = append(dst, t.Tag...)
+	if t.Chunk.IsZero() {
+		dst = le.AppendUint16(dst, uint16(len(t.Tag)))
+		dst = append(dst, t.Tag...)
+	} else {
+		dst = le.AppendUint16(dst, uint16(len(t.Tag)|hasChunk))
+		dst = append(dst, t.Tag...)
+		dst = append(dst, t.Chunk[:]...)
+	}
 	return append(dst, t.Entries...)
 }
 
@@ -35,6 +50,7 @@ type Batch struct {
 	Off, Len    int // of the entries within the payload
 	Count       int
 	First, Last event.Time
+	Chunk       event.Chunk // zero if it has none
 }
 
 // NextBatch reads the batch at off of a payload and returns where the next one begins.
@@ -47,11 +63,18 @@ func NextBatch(payload []byte, off int) (Batch, int, error) {
 	le := binary.LittleEndian
 	p := payload[off:]
 	n, tag := int(le.Uint32(p)), int(le.Uint16(p[24:]))
-	if n > MaxPayload || len(p)-batchHead < n+tag {
+	var chunk event.Chunk
+	mark := 0
+	if tag&hasChunk != 0 {
+		tag, mark = tag&^hasChunk, len(chunk)
+	}
+	if n > MaxPayload || len(p)-batchHead < n+tag+mark {
 		return Batch{}, 0, fmt.Errorf("read batch at %d: %w", off, ErrPayload)
 	}
-	body := off + batchHead + tag
+	copy(chunk[:mark], p[batchHead+tag:])
+	body := off + batchHead + tag + mark
 	return Batch{
+		Chunk: chunk,
 		Tag:   p[batchHead : batchHead+tag : batchHead+tag],
 		Off:   body,
 		Len:   n,

@@ -62,7 +62,8 @@ type conn struct {
 	norm     normaliser
 	single   []byte
 	batch    pendingBatch
-	refused  error // since then nothing is accepted; what needs no answer is booked as lost
+	hash     []byte // scratch of lasting
+	refused  error  // since then nothing is accepted; what needs no answer is booked as lost
 
 	queue    chan *ackGroup // reader to acker; nil until there is something to answer
 	acking   sync.WaitGroup // the acker

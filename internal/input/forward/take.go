@@ -2,6 +2,8 @@ package forward
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 
@@ -20,6 +22,8 @@ const (
 type pendingBatch struct {
 	batch   event.Batch
 	chunked bool      // its messages have chunk ids
+	count   int       // messages
+	first   []byte    // chunk id of the first; empty if it proves nothing
 	acks    *ackGroup // nil while there is nothing to answer
 }
 
@@ -144,11 +148,17 @@ func (c *conn) admit(work context.Context, m *message, b event.Batch) error {
 		}
 	}
 	if alone {
+		if known {
+			b.Chunk = c.lasting(b.Tag, m.chunk)
+		}
 		if m.mode == single {
 			c.single = append(append(c.single[:0], 0x92), b.Entries...)
 			b.Entries = c.single
 		}
 		return c.emit(work, b)
+	}
+	if p.count++; p.count == 1 && known {
+		p.first = append(p.first[:0], m.chunk...)
 	}
 	if m.mode == single {
 		p.batch.Entries = append(p.batch.Entries, 0x92)
@@ -205,8 +215,24 @@ func (c *conn) flush(work context.Context) error {
 		return nil
 	}
 	b := p.batch
+	if p.count == 1 && len(p.first) > 0 {
+		b.Chunk = c.lasting(b.Tag, p.first)
+	}
+	p.count, p.first = 0, p.first[:0]
 	p.batch.Count, p.batch.Entries = 0, p.batch.Entries[:0]
 	return c.emit(work, b)
+}
+
+// lasting is the Chunk of a message: unlike chunkID it is the same in every process, since
+// buffers store it. Messages that were put together into one batch have none: they are
+// small, and a sender who sends many at once repeats them in other company.
+func (c *conn) lasting(tag string, chunk []byte) (id event.Chunk) {
+	b := binary.BigEndian.AppendUint32(c.hash[:0], uint32(len(tag)))
+	b = append(append(b, tag...), chunk...)
+	sum := sha256.Sum256(b)
+	c.hash = b
+	copy(id[:], sum[:])
+	return id
 }
 
 // emit hands a batch over and queues the answers that were noted for it.
