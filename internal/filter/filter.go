@@ -29,6 +29,7 @@ type Scratch struct {
 	ruby    expr.Machine
 	results []expr.Value // of the templates of one event
 	record  []byte       // a record under construction
+	parsed  []byte       // the fields of a parsed text
 	text    []byte       // a text under construction
 	fields  []field      // the expanded fields of one event
 	parts   []span       // the parts of a tag
@@ -86,6 +87,8 @@ func New(s *fluentconf.Section, env Env, d *config.Diagnostics) (f Filter, known
 			return nil, true
 		}
 		f = NewRecordTransformer(p, env, d)
+	case "parser":
+		f = newParser(s, env, d)
 	default:
 		return nil, false
 	}

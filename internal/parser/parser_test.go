@@ -96,11 +96,26 @@ func TestNew(t *testing.T) {
 		t.Errorf("nil section: %v", d.Errors)
 	}
 	for conf, want := range map[string]string{
-		"@type apache2":                      `"apache2"`,
-		"@type json\ntime_format %Y":         "not supported yet",
-		"@type json\ntime_type string":       "not supported yet",
-		"@type json\ntime_type nonsense":     "time_type",
-		"@type json\nkeep_time_key nonsense": "keep_time_key",
+		"@type grok":                                               `"grok"`,
+		"@type json\ntime_format %":                                "ends inside",
+		"@type json\ntime_format %b %d":                            "tells no year",
+		"@type json\ntime_format %V":                               "cannot be read",
+		"@type json\ntime_type mixed":                              "time_format_fallbacks",
+		"@type json\ntimezone JST":                                 "time zone",
+		"@type json\nutc true\nlocaltime true":                     "utc and localtime",
+		"@type json\ntypes a:decimal":                              `unknown type "decimal"`,
+		"@type regexp":                                             "needs an expression",
+		"@type regexp\nexpression /(/":                             "regular expression",
+		"@type /a/":                                                "no named group",
+		"@type csv":                                                "keys",
+		"@type csv\nkeys a\ndelimiter ||":                          "not one character",
+		"@type ltsv\nlabel_delimiter ''":                           "label_delimiter is empty",
+		"@type multiline":                                          "needs format1",
+		"@type multiline\nformat1 x":                               "not between slashes",
+		"@type multiline\nformat2 /(?<a>x)/":                       "format1 is missing",
+		"@type multiline\nformat1 /(?<a>x)/\nformat_firstline /(/": "format_firstline",
+		"@type json\ntime_type nonsense":                           "time_type",
+		"@type json\nkeep_time_key nonsense":                       "keep_time_key",
 	} {
 		d := &config.Diagnostics{}
 		if p := New(section(t, conf), "none", d); p != nil || len(d.Errors) != 1 || !strings.Contains(d.Errors[0].Error(), want) || d.Errors[0].Pos.Line == 0 {

@@ -326,38 +326,17 @@ func timeNew(m *Machine, n *constCall, a []Value) (Value, error) {
 	return m.timeValue(t.UnixNano(), loc), nil
 }
 
-// isoLayouts are what Time.iso8601 reads; parseLayouts what Time.parse does besides.
-var (
-	isoLayouts   = compileParsers("%Y-%m-%dT%H:%M:%S.%N%z", "%Y-%m-%dT%H:%M:%S%z")
-	parseLayouts = compileParsers("%Y-%m-%d %H:%M:%S.%N %z", "%Y-%m-%d %H:%M:%S,%N %z", "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M:%S.%N", "%Y-%m-%dT%H:%M:%S,%N", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S.%N", "%Y-%m-%d %H:%M:%S,%N", "%Y-%m-%d %H:%M:%S",
-		"%Y/%m/%d %H:%M:%S.%N %z", "%Y/%m/%d %H:%M:%S %z", "%Y/%m/%d %H:%M:%S.%N", "%Y/%m/%d %H:%M:%S", "%a, %d %b %Y %H:%M:%S %z", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y", "%d/%b/%Y:%H:%M:%S %z", "%d %b %Y %H:%M:%S %z", "%d %b %Y %H:%M:%S",
-		"%Y%m%dT%H%M%S%z", "%Y%m%d%H%M%S", "%b %d %Y %H:%M:%S", "%b %d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%Y/%m/%d", "%H:%M:%S.%N", "%H:%M:%S", "%H:%M")
-)
-
-func compileParsers(layouts ...string) []*timefmt.Parser {
-	var out []*timefmt.Parser
-	for _, l := range layouts {
-		if p, err := timefmt.CompileParser(l); err == nil {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // timeParse is Time.parse and Time.iso8601, for the common forms.
 func timeParse(m *Machine, n *constCall, a []Value) (Value, error) {
 	if err := m.need(n, String, a[0]); err != nil {
 		return Value{}, err
 	}
-	layouts := isoLayouts
 	if n.name == "parse" {
-		layouts = append(layouts[:len(layouts):len(layouts)], parseLayouts...)
-	}
-	s := strings.TrimSpace(a[0].s.s)
-	for _, l := range layouts {
-		if r, ok := l.Parse(bytesOf(s), m.local, m.env.Now); ok {
+		if r, ok := timefmt.ParseAny(bytesOf(a[0].s.s), m.local, m.env.Now); ok {
 			return m.moment(n, r)
 		}
+	} else if r, ok := timefmt.ParseISO(bytesOf(a[0].s.s)); ok {
+		return m.moment(n, r)
 	}
 	if n.name != "parse" {
 		return Value{}, m.raise(n, "ArgumentError", "invalid xmlschema format: %s", a[0].Inspect())

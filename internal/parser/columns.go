@@ -1,0 +1,208 @@
+package parser
+
+import (
+	"bytes"
+	"fmt"
+
+	"weir/internal/config"
+	"weir/internal/event"
+)
+
+// CSVParams are the parameters of @type csv.
+type CSVParams struct {
+	Common
+	Keys      []string `conf:"keys" required:"true" doc:"names of the columns"`
+	Delimiter string   `conf:"delimiter" default:"," doc:"between columns"`
+	Engine    string   `conf:"parser_type" alias:"parser_engine" enum:"normal|fast" default:"normal" doc:"accepted for compatibility, without effect"`
+}
+
+// TSVParams are the parameters of @type tsv.
+type TSVParams struct {
+	Common
+	Keys      []string `conf:"keys" required:"true" doc:"names of the columns"`
+	Delimiter string   `conf:"delimiter" doc:"between columns; a tab if it is not set"`
+}
+
+// LTSVParams are the parameters of @type ltsv.
+type LTSVParams struct {
+	Common
+	Delimiter      string `conf:"delimiter" doc:"between fields; a tab if it is not set"`
+	LabelDelimiter string `conf:"label_delimiter" default:":" doc:"between a name and its value"`
+}
+
+// columns are fields without names in the line.
+type columns struct {
+	keys      [][]byte // as msgpack
+	delimiter []byte
+	rest      *shared
+}
+
+func (b *builder) columns(keys []string, delimiter string, p *Common) columns {
+	c := columns{delimiter: []byte(delimiter), rest: b.common(p, commonDefaults{})}
+	if delimiter == "" {
+		b.d.Error(b.pos, "the delimiter is empty", "")
+	}
+	for _, k := range keys {
+		c.keys = append(c.keys, event.AppendStr(nil, k))
+	}
+	return c
+}
+
+type csvParser struct{ columns }
+
+func (b *builder) csv() Parser {
+	var p CSVParams
+	config.Decode(b.s, &p, b.d)
+	if len(p.Delimiter) != 1 {
+		b.d.Error(b.pos, fmt.Sprintf("the csv delimiter %q is not one character", p.Delimiter), "")
+	}
+	return &csvParser{b.columns(p.Keys, p.Delimiter, &p.Common)}
+}
+
+func (p *csvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+	out = event.AppendMapHeader(dst, len(p.keys))
+	rest, more := line, true
+	for _, key := range p.keys {
+		out = append(out, key...)
+		if !more {
+			out = event.AppendNil(out)
+			continue
+		}
+		if out, rest, more, err = p.field(out, rest); err != nil {
+			return dst, 0, false, err
+		}
+	}
+	return p.rest.finish(dst, out)
+}
+
+// field reads one column. An empty one without quotes is nil, as in Ruby.
+func (p *csvParser) field(dst, b []byte) (out, rest []byte, more bool, err error) {
+	if len(b) == 0 || b[0] != '"' {
+		text, rest, more := bytes.Cut(b, p.delimiter)
+		if bytes.IndexByte(text, '"') >= 0 {
+			return dst, nil, false, fmt.Errorf("%w as CSV: a quote inside a column without quotes", ErrParse)
+		}
+		if len(text) == 0 {
+			return event.AppendNil(dst), rest, more, nil
+		}
+		return event.AppendStr(dst, text), rest, more, nil
+	}
+	var text []byte
+	for b = b[1:]; ; {
+		i := bytes.IndexByte(b, '"')
+		if i < 0 {
+			return dst, nil, false, fmt.Errorf("%w as CSV: a quote is not closed", ErrParse)
+		}
+		text, b = append(text, b[:i]...), b[i+1:]
+		if len(b) == 0 || b[0] != '"' {
+			break
+		}
+		text, b = append(text, '"'), b[1:]
+	}
+	dst = event.AppendStr(dst, text)
+	if len(b) == 0 {
+		return dst, nil, false, nil
+	}
+	if !bytes.HasPrefix(b, p.delimiter) {
+		return dst, nil, false, fmt.Errorf("%w as CSV: something follows a closing quote", ErrParse)
+	}
+	return dst, b[len(p.delimiter):], true, nil
+}
+
+type tsvParser struct{ columns }
+
+func (b *builder) tsv() Parser {
+	var p TSVParams
+	config.Decode(b.s, &p, b.d)
+	return &tsvParser{b.columns(p.Keys, tab(p.Delimiter), &p.Common)}
+}
+
+// tab is the delimiter when none is set.
+func tab(delimiter string) string {
+	if delimiter == "" {
+		return "\t"
+	}
+	return delimiter
+}
+
+func (p *tsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+	out = event.AppendMapHeader(dst, len(p.keys))
+	rest, more := line, len(line) > 0
+	for i, key := range p.keys {
+		out = append(out, key...)
+		if !more {
+			out = event.AppendNil(out)
+			continue
+		}
+		text := rest
+		if more = false; i < len(p.keys)-1 {
+			text, rest, more = bytes.Cut(rest, p.delimiter)
+		}
+		out = event.AppendStr(out, text)
+	}
+	return p.rest.finish(dst, out)
+}
+
+type ltsvParser struct {
+	delimiter, label []byte
+	rest             *shared
+}
+
+func (b *builder) ltsv() Parser {
+	var p LTSVParams
+	config.Decode(b.s, &p, b.d)
+	if p.LabelDelimiter == "" {
+		b.d.Error(b.pos, "the label_delimiter is empty", "")
+	}
+	return &ltsvParser{[]byte(tab(p.Delimiter)), []byte(p.LabelDelimiter), b.common(&p.Common, commonDefaults{timeKey: "time"})}
+}
+
+func (p *ltsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+	at, count := len(dst), 0
+	out = event.OpenMap(dst)
+	for more := len(line) > 0; more; {
+		var pair []byte
+		pair, line, more = bytes.Cut(line, p.delimiter)
+		key, value, ok := bytes.Cut(pair, p.label)
+		if len(pair) == 0 && !more {
+			break
+		}
+		// Of a name that comes twice the last value counts, in the place of the first.
+		if from, to, twice := fieldOf(out, at+1, count, key); twice {
+			tail := append([]byte(nil), out[to:]...)
+			out = appendLabelled(out[:from], key, value, ok)
+			out = append(out, tail...)
+			continue
+		}
+		out = appendLabelled(out, key, value, ok)
+		count++
+	}
+	return p.rest.finish(dst, event.CloseMap(out, at, count))
+}
+
+func appendLabelled(dst, key, value []byte, ok bool) []byte {
+	dst = event.AppendStr(dst, key)
+	if !ok {
+		return event.AppendNil(dst)
+	}
+	return event.AppendStr(dst, value)
+}
+
+// fieldOf finds a key among n pairs from b[i] on; the pair is b[from:to].
+func fieldOf(b []byte, i, n int, key []byte) (from, to int, ok bool) {
+	for ; n > 0; n-- {
+		k, value, err := event.Bytes(b, i)
+		if err != nil {
+			return 0, 0, false // cannot be: Parse wrote them
+		}
+		end, err := event.Skip(b, value)
+		if err != nil {
+			return 0, 0, false
+		}
+		if bytes.Equal(k, key) {
+			return i, end, true
+		}
+		i = end
+	}
+	return 0, 0, false
+}

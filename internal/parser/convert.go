@@ -1,0 +1,203 @@
+package parser
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"weir/internal/event"
+)
+
+// converter gives a field its type.
+type converter struct {
+	kind      string
+	delimiter string     // of an array
+	times     timeReader // of a time
+}
+
+func (b *builder) converter(key, text string, p *Common) converter {
+	kind, option, has := strings.Cut(text, ":")
+	c := converter{kind: kind}
+	switch kind {
+	case "string", "integer", "float", "bool", "size":
+	case "array":
+		c.delimiter = ","
+		if has && option != "" {
+			c.delimiter, _, _ = strings.Cut(option, ":")
+			if option[0] == ':' {
+				c.delimiter = ":"
+			}
+		}
+	case "time":
+		format := option
+		switch format {
+		case "unixtime", "float":
+			c.times = b.timeReader(format, "", p)
+		default:
+			own := *p
+			own.TimeFallbacks = nil
+			c.times = b.timeReader("string", format, &own)
+		}
+	default:
+		b.d.Error(b.pos, fmt.Sprintf("types: the field %s has the unknown type %q", key, text), "types are string, integer, float, bool, size, time and array")
+	}
+	return c
+}
+
+// convert appends a record with its fields converted.
+func (c *shared) convert(dst, record []byte) ([]byte, error) {
+	n, i, err := event.MapHeader(record, 0)
+	if err != nil {
+		return dst, fmt.Errorf("%w: %w", ErrParse, err)
+	}
+	dst = event.AppendMapHeader(dst, n)
+	for range n {
+		key, value, err := event.Bytes(record, i)
+		if err != nil {
+			key = nil
+			if value, err = event.Skip(record, i); err != nil {
+				return dst, fmt.Errorf("%w: %w", ErrParse, err)
+			}
+		}
+		end, err := event.Skip(record, value)
+		if err != nil {
+			return dst, fmt.Errorf("%w: %w", ErrParse, err)
+		}
+		dst = append(dst, record[i:value]...)
+		if dst, err = c.value(dst, key, record[value:end]); err != nil {
+			return dst, err
+		}
+		i = end
+	}
+	return dst, nil
+}
+
+// value appends one converted value.
+func (c *shared) value(dst, key, v []byte) ([]byte, error) {
+	if v[0] == 0xc0 {
+		return append(dst, v...), nil
+	}
+	if text, _, err := event.Bytes(v, 0); err == nil {
+		if c.nullEmpty && len(text) == 0 || c.nullPattern != nil && c.nullPattern.Match(text) {
+			return event.AppendNil(dst), nil
+		}
+	}
+	conv, ok := c.types[string(key)]
+	if !ok {
+		return append(dst, v...), nil
+	}
+	return conv.append(dst, key, v)
+}
+
+func (c *converter) append(dst, key, v []byte) ([]byte, error) {
+	if c.kind == "time" {
+		t, ok := c.times.read(v)
+		if !ok {
+			return dst, fmt.Errorf("%w: the field %s is not %s: %s", ErrParse, key, c.times.what(), clipped(event.AppendInspect(nil, v)))
+		}
+		return event.AppendTime(dst, t), nil
+	}
+	if v[0] == 0xcb && (c.kind == "integer" || c.kind == "float") {
+		f := math.Float64frombits(binary.BigEndian.Uint64(v[1:]))
+		if c.kind == "integer" && math.Abs(f) < 1<<62 {
+			return event.AppendInt(dst, int64(f)), nil
+		}
+		return append(dst, v...), nil
+	}
+	text, _, err := event.Bytes(v, 0)
+	if err != nil {
+		text = event.AppendText(nil, v)
+	}
+	switch c.kind {
+	case "string":
+		return event.AppendStr(dst, text), nil
+	case "integer":
+		return event.AppendInt(dst, leadingInt(text)), nil
+	case "size":
+		return event.AppendInt(dst, leadingSize(text)), nil
+	case "float":
+		return event.AppendFloat(dst, leadingFloat(text)), nil
+	case "bool":
+		switch string(text) {
+		case "true", "yes", "":
+			return event.AppendBool(dst, true), nil
+		case "false", "no":
+			return event.AppendBool(dst, false), nil
+		}
+		return event.AppendNil(dst), nil
+	}
+	return splitArray(dst, text, c.delimiter), nil
+}
+
+// splitArray appends the parts of a text as Ruby's split makes them: without empty ones at
+// the end.
+func splitArray(dst, text []byte, delimiter string) []byte {
+	var parts [][]byte
+	if delimiter == " " {
+		parts = bytes.Fields(text)
+	} else if len(text) > 0 {
+		parts = bytes.Split(text, []byte(delimiter))
+	}
+	for len(parts) > 0 && len(parts[len(parts)-1]) == 0 {
+		parts = parts[:len(parts)-1]
+	}
+	dst = event.AppendArrayHeader(dst, len(parts))
+	for _, p := range parts {
+		dst = event.AppendStr(dst, p)
+	}
+	return dst
+}
+
+// leadingInt is Ruby's to_i: the number at the beginning, 0 if there is none. Numbers of more
+// than 64 bits stop at the largest.
+func leadingInt(text []byte) int64 {
+	text = bytes.TrimLeft(text, " \t\n\v\f\r")
+	end := 0
+	if end < len(text) && (text[end] == '-' || text[end] == '+') {
+		end++
+	}
+	digits := append(make([]byte, 0, 24), text[:end]...)
+	for ; end < len(text) && len(digits) < 24; end++ {
+		if text[end] == '_' && end > 0 && end+1 < len(text) && text[end-1] != '_' {
+			continue
+		}
+		if text[end] < '0' || text[end] > '9' {
+			break
+		}
+		digits = append(digits, text[end])
+	}
+	n, _ := strconv.ParseInt(string(digits), 10, 64) // gives the largest on overflow, 0 else
+	return n
+}
+
+// leadingSize is leadingInt with k, m, g or t behind it.
+func leadingSize(text []byte) int64 {
+	n := leadingInt(text)
+	i := bytes.IndexAny(text, "kKmMgGtT")
+	if i < 0 || !digits(bytes.TrimSpace(text[:i])) {
+		return n
+	}
+	return n << (10 * (1 + strings.IndexByte("kmgt", text[i]|0x20)))
+}
+
+// leadingFloat is Ruby's to_f.
+func leadingFloat(text []byte) float64 {
+	text = bytes.TrimLeft(text, " \t\n\v\f\r")
+	end := 0
+	for n := 1; n <= len(text) && n <= 64; n++ {
+		c := text[n-1]
+		if (c < '0' || c > '9') && bytes.IndexByte([]byte("+-.eE_"), c) < 0 {
+			break
+		}
+		if c >= '0' && c <= '9' {
+			if _, err := strconv.ParseFloat(strings.ReplaceAll(string(text[:n]), "_", ""), 64); err == nil {
+				end = n
+			}
+		}
+	}
+	f, _ := strconv.ParseFloat(strings.ReplaceAll(string(text[:end]), "_", ""), 64)
+	return f
+}
