@@ -310,7 +310,7 @@ func (r *reading) moment(loc *time.Location, now func() time.Time) (Moment, bool
 	}
 	r.month, r.day = max(r.month, 1), max(r.day, 1)
 	r.hour, r.min, r.sec = max(r.hour, 0), max(r.min, 0), max(r.sec, 0)
-	if r.year < 0 || r.year > 9999 || r.day > daysIn(r.year, r.month) || r.hour == 24 && (r.min > 0 || r.sec > 0) {
+	if r.year < 0 || r.year > 9999 || r.hour == 24 && (r.min > 0 || r.sec > 0) {
 		return Moment{}, false
 	}
 	if r.yday > 0 {
@@ -320,6 +320,7 @@ func (r *reading) moment(loc *time.Location, now func() time.Time) (Moment, bool
 	if zone == nil {
 		zone = time.UTC
 	}
+	// As in Ruby, the 30th of February is the first or second of March.
 	t := time.Date(r.year, time.Month(r.month), r.day, r.hour, r.min, r.sec, 0, zone)
 	return Moment{Sec: t.Unix() - int64(r.offset), Nsec: r.nsec, Offset: r.offset, Zoned: r.zoned}, true
 }
@@ -344,19 +345,6 @@ func (r *reading) fill(loc *time.Location, now func() time.Time) bool {
 		r.day = t.Day()
 	}
 	return true
-}
-
-func daysIn(year, month int) int {
-	switch month {
-	case 4, 6, 9, 11:
-		return 30
-	case 2:
-		if isLeap(year) {
-			return 29
-		}
-		return 28
-	}
-	return 31
 }
 
 // number reads up to width digits.
