@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +75,24 @@ func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 	if root == nil {
 		return nil, d
 	}
-	return newPlan(root, env, d), d
+	p := newPlan(root, env, d)
+	inOrder(d.Errors)
+	inOrder(d.Warnings)
+	return p, d
+}
+
+// inOrder sorts messages as their places stand in the files; a file's place is that of its
+// first message.
+func inOrder(list []*fluentconf.Error) {
+	rank := map[string]int{}
+	for _, e := range list {
+		if _, ok := rank[e.Pos.File]; !ok {
+			rank[e.Pos.File] = len(rank)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *fluentconf.Error) int {
+		return cmp.Or(cmp.Compare(rank[a.Pos.File], rank[b.Pos.File]), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
 }
 
 // glob lists the files of an include pattern.

@@ -116,7 +116,9 @@ func (p *Plan) Summary() string {
 	var b strings.Builder
 	for _, s := range p.Sources {
 		fmt.Fprintf(&b, "source %s (%s)\n", s.id, s.describe())
-		p.summarize(&b, s.label, 1, map[string]bool{})
+		if !s.serves() {
+			p.summarize(&b, s.label, 1, map[string]bool{})
+		}
 	}
 	return b.String()
 }

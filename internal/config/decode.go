@@ -112,6 +112,12 @@ func (c *decoder) param(f reflect.StructField, v reflect.Value) {
 		}
 		return
 	}
+	if p.Value.Wrong { // that has been said: what would follow from it has not to be
+		if v.Kind() == reflect.String && f.Tag.Get("enum") == "" {
+			v.SetString(p.Value.Text)
+		}
+		return
+	}
 	if p.Value.State == fluentconf.UseNil {
 		if required || def != "" {
 			c.d.Error(p.Pos, fmt.Sprintf("parameter %s must not be nil", p.Key), "remove the line or give a value instead of use_nil")

@@ -172,3 +172,27 @@ func asErrors(list []*fluentconf.Error) []error {
 	}
 	return out
 }
+
+// TestAWrongValueIsOneMistake has a value that cannot be evaluated: what the parameter
+// would need is not asked for a second time.
+func TestAWrongValueIsOneMistake(t *testing.T) {
+	var d Diagnostics
+	root := Load("a.conf", Files{
+		Lookup: func(string) (string, bool) { return "", false },
+		ReadFile: func(string) ([]byte, error) {
+			return []byte("<match>\nname \"x#{ENV.fetch('NO')}\"\nmode \"#{ENV.fetch('NO')}\"\nport \"#{ENV.fetch('NO')}\"\n</match>"), nil
+		},
+	}, &d)
+	if len(d.Errors) != 3 {
+		t.Fatalf("%v", d.Errors)
+	}
+	var into struct {
+		Name string `conf:"name" required:"true"`
+		Mode string `conf:"mode" enum:"a|b" default:"b"`
+		Port int    `conf:"port" min:"5" default:"7"`
+	}
+	Decode(root.Sections[0], &into, &d)
+	if len(d.Errors) != 3 || len(d.Warnings) != 0 || into.Name != "x" || into.Mode != "b" || into.Port != 7 {
+		t.Errorf("%v, %v, %+v", d.Errors, d.Warnings, into)
+	}
+}

@@ -70,5 +70,11 @@ func ParseSystem(root *fluentconf.Section, d *Diagnostics) System {
 	if sys.Log != nil && (sys.Log.RotateAge != "" || sys.Log.RotateSize != nil) {
 		d.Note(s.All("log")[0].Pos, "rotate_age and rotate_size have no effect", "rotate the log with logrotate, which is to send SIGUSR1 afterwards")
 	}
+	if s == nil {
+		return sys
+	}
+	if p := s.Get("rpc_endpoint"); p != nil && sys.RPCEndpoint != "" {
+		d.Warn(p.Pos, "rpc_endpoint has no effect: weir has no RPC", "use signals: SIGHUP reads the configuration again, SIGUSR1 sends what waits, SIGTERM stops")
+	}
 	return sys
 }

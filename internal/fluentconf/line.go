@@ -53,6 +53,11 @@ func (p *parser) line() {
 	}
 	val, ok := p.value()
 	if !ok {
+		if val.Pos.Line > 0 { // it is whole, but for what it says: nobody need miss the parameter
+			prm.Value = val
+			prm.Value.Wrong = true
+			p.add(prm)
+		}
 		p.nextLine(max(start, p.lineStart(p.pos)))
 		return
 	}

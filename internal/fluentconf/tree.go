@@ -42,6 +42,7 @@ type Value struct {
 	Text  string
 	State State
 	Pos   Pos
+	Wrong bool // the value has a mistake that has been reported; Text is what could be read of it
 }
 
 // Param is one `key value` line.

@@ -67,12 +67,28 @@ func (y *yamlFile) document(root *yaml.Node, into *Section, included bool) {
 			found = true
 			y.items(e.value, into, 0)
 		default:
+			if holdsAnchor(e.value, 0) {
+				continue // what it holds is for aliases
+			}
 			y.warn(y.at(e.keyNode), fmt.Sprintf("the key %s is not used: the top level has config and system only", e.key), "sections and parameters belong below one of them")
 		}
 	}
 	if !found {
 		y.fail(y.at(root), "the file has no config:", "list the sections below a key config")
 	}
+}
+
+// holdsAnchor says whether a value, or one somewhere in it, is there to be named elsewhere.
+func holdsAnchor(n *yaml.Node, depth int) bool {
+	if n.Anchor != "" {
+		return true
+	}
+	for _, c := range n.Content {
+		if depth < 8 && holdsAnchor(c, depth+1) {
+			return true
+		}
+	}
+	return false
 }
 
 // parse gives the root of the first document in data; nil after an error or when it is empty.

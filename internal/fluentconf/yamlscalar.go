@@ -17,6 +17,7 @@ type scalar struct {
 	text  string // as Ruby's to_s gives it
 	state State
 	bare  bool // in JSON it stands without quotes: a number, true, false, null
+	wrong bool // there was an error
 }
 
 // The forms of YAML 1.1 that Ruby's library knows.
@@ -185,7 +186,7 @@ func (y *yamlFile) ruby(n *yaml.Node) scalar {
 	text, state, err := y.src.Eval(code, y.at(n))
 	if err != nil {
 		y.fail(y.at(n), fmt.Sprintf("cannot evaluate !fluent/s %q: %v", n.Value, err), "")
-		return scalar{}
+		return scalar{wrong: true}
 	}
 	return scalar{text: text, state: state}
 }
@@ -235,7 +236,7 @@ func (y *yamlFile) text(n *yaml.Node, depth int) Value {
 		if s.state != Text {
 			s.text = ""
 		}
-		return Value{Text: s.text, State: s.state}
+		return Value{Text: s.text, State: s.state, Wrong: s.wrong}
 	}
 	var b strings.Builder
 	y.json(&b, n, depth)
