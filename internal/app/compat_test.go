@@ -14,6 +14,7 @@ import (
 	"weir/internal/output/cloudwatch"
 	"weir/internal/output/file"
 	"weir/internal/output/s3"
+	"weir/internal/parser"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/fluentd-compat.md anew")
@@ -59,6 +60,17 @@ func compatTables() string {
 		{"`<source>` `@type stdin`", stdin.Params{}},
 		{"`<filter>` `@type grep`", filter.GrepParams{}},
 		{"`<filter>` `@type record_transformer`", filter.RecordTransformerParams{}},
+		{"`<filter>` `@type parser`", filter.ParserParams{}},
+		{"`<parse>` `@type json`", parser.JSONParams{}},
+		{"`<parse>` `@type regexp`", parser.RegexpParams{}},
+		{"`<parse>` `@type none`", parser.NoneParams{}},
+		{"`<parse>` `@type csv`", parser.CSVParams{}},
+		{"`<parse>` `@type tsv`", parser.TSVParams{}},
+		{"`<parse>` `@type ltsv`", parser.LTSVParams{}},
+		{"`<parse>` `@type apache2` and `nginx`", parser.PresetParams{}},
+		{"`<parse>` `@type syslog`", parser.SyslogParams{}},
+		{"`<parse>` `@type multiline`", parser.MultilineParams{}},
+		{"`<parse>` `@type msgpack`", parser.MsgpackParams{}},
 		{"`<match>` `@type cloudwatch_logs`", cloudwatch.Params{}},
 		{"`<match>` `@type file`", file.Params{}},
 		{"`<match>` `@type s3`", s3.Params{}},

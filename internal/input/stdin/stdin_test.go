@@ -98,7 +98,7 @@ func TestJSONTime(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
-	if _, err := New(Params{Parse: parse("apache2")}, Options{Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "apache2") {
+	if _, err := New(Params{Parse: parse("grok")}, Options{Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "grok") {
 		t.Errorf("error %v", err)
 	}
 	var p Params
