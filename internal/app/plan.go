@@ -394,6 +394,9 @@ func (p *planner) links() {
 			o.noPark = o.noPark || src.delivered && o.dir == ""
 		}
 	}
+	if len(p.d.Errors) == 0 {
+		p.unusedLabels()
+	}
 	if len(p.Outputs) == 0 && len(p.d.Errors) == 0 {
 		p.d.Warn(fluentconf.Pos{File: p.contexts[""].pos.File, Line: 1, Column: 1}, "there is no output: whatever arrives is dropped", "add a <match **>")
 	}
