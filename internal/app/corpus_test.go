@@ -85,3 +85,22 @@ func verdict(t *testing.T, file string) string {
 	}
 	return b.String() + p.Summary()
 }
+
+// TestExamplesAreGood loads what users begin with.
+func TestExamplesAreGood(t *testing.T) {
+	t.Setenv("AWS_REGION", "us-east-1")
+	for _, pattern := range []string{"../../examples/*.conf", "../../examples/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			p, d := Load(file, Env{}, true)
+			if len(d.Errors)+len(d.Warnings) > 0 {
+				t.Errorf("%s: %v %v", file, d.Errors, d.Warnings)
+			} else if len(p.Sources) == 0 || len(p.Outputs) == 0 {
+				t.Errorf("%s: %d sources, %d outputs", file, len(p.Sources), len(p.Outputs))
+			}
+		}
+	}
+}
