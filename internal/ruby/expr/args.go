@@ -304,11 +304,18 @@ func (p *parser) block(end string) (*block, error) {
 			b.params = append(b.params, param{slot: p.scope.add("_" + strconv.Itoa(i))})
 		}
 	}
-	return b, p.blockBody(b, end)
+	outer := p.numbered
+	p.numbered = 0
+	err := p.blockBody(b, end)
+	if n := p.numbered; len(b.params) > 0 && p.scope.names[len(names)] == "_1" {
+		b.params = b.params[:min(n, len(b.params))]
+	}
+	p.numbered = outer
+	return b, err
 }
 
 // numbered is the highest of the parameters _1 and _2 that the text uses, 0 if none. A text
-// that only looks like it does no harm: the parameters are then not read.
+// that only looks like it is found out when the block has been read.
 func numbered(s string) int {
 	switch {
 	case strings.Contains(s, "_2"):

@@ -11,7 +11,8 @@ var parents = map[string]string{
 	"Encoding::UndefinedConversionError": "EncodingError", "Encoding::InvalidByteSequenceError": "EncodingError", "Encoding::ConverterNotFoundError": "EncodingError",
 	"Encoding::CompatibilityError": "EncodingError", "SystemStackError": "Exception", "NotImplementedError": "Exception", "Exception": "Object",
 	"Timeout::Error": "RuntimeError",
-	"Integer":        "Numeric", "Float": "Numeric", "Numeric": "Comparable", "String": "Comparable", "Time": "Comparable", "Symbol": "Object", "Array": "Enumerable", "Hash": "Enumerable", "Range": "Enumerable",
+	"IPAddr::Error":  "ArgumentError", "IPAddr::InvalidAddressError": "IPAddr::Error", "Yajl::ParseError": "StandardError", "Oj::ParseError": "StandardError",
+	"Integer": "Numeric", "Float": "Numeric", "Numeric": "Comparable", "String": "Comparable", "Time": "Comparable", "Symbol": "Object", "Array": "Enumerable", "Hash": "Enumerable", "Range": "Enumerable",
 	"NilClass": "Object", "TrueClass": "Object", "FalseClass": "Object", "Regexp": "Object", "MatchData": "Object", "Proc": "Object", "Comparable": "Object", "Enumerable": "Object",
 	"Class": "Object", "URI::Generic": "Object", "URI::HTTP": "URI::Generic", "Kernel": "Object",
 }

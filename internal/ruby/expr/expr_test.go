@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func testEnv() *Env {
@@ -15,6 +16,9 @@ func testEnv() *Env {
 		Lookup:   func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
 		Hostname: "box",
 		WorkerID: "0",
+		PID:      42,
+		Now:      func() time.Time { return time.Unix(1800000000, 0) },
+		Random:   func(b []byte) { clear(b) },
 		ReadFile: func(name string) ([]byte, error) {
 			if name == "/run/secrets/x" {
 				return []byte("s3cret\n"), nil
@@ -97,6 +101,33 @@ func TestContext(t *testing.T) {
 		{"\"a#{use_default}b\"", "", UseDefault},
 		{"use_nil rescue 'x'", "", UseNil},
 		{"", "", Text},
+		{"Time.now.strftime('%Y-%m-%d')", "2027-01-15", Text},
+		{"Time.now.to_i", "1800000000", Text},
+		{"Process.pid", "42", Text},
+		{"SecureRandom.uuid.length", "36", Text},
+		{"IPAddr.new('::1').ipv6? ? \"[#{'::1'}]\" : '::1' rescue '::1'", "[::1]", Text},
+		{"IPAddr.new('nope').ipv6? ? 'x' : 'y' rescue 'host'", "host", Text},
+		{"File.open('/run/secrets/x').read", "s3cret\n", Text},
+		{"File.open('/run/secrets/x', &:read)", "s3cret\n", Text},
+		{"File.open('/run/secrets/x') { |f| f.read.strip }", "s3cret", Text},
+		{"File.exist?('/nope') ? 1 : 2", "2", Text},
+		{"Socket.gethostname.split('.')[0]", "box", Text},
+		{"ENV['N'].to_i * 2", "10", Text},
+		{"(a = 'x'; b = a + 'y'; b)", "xy", Text},
+		{"'https://' + ENV.fetch('HOST') + ':' + ENV.fetch('PORT', '443')", "https://box.example.org:443", Text},
+		{"ENV['HOST'].nil? ? 'a' : ENV['HOST'].split('.').last", "org", Text},
+		{"ENV.fetch 'X'", "xv", Text},
+		{"x = if ENV['X'] == 'xv' then 'yes' else 'no' end; x", "yes", Text},
+		{"ENV['X'] ? :a : :b", "a", Text},
+		{"ENV['X'] ? 1:2", "1", Text},
+		{"%w[a b].include? 'a'", "true", Text},
+		{"i = 5; begin; i += 1; end while i < 3; i", "6", Text},
+		{"lambda { 'x_1' }.call", "x_1", Text},
+		{"[[1, 2]].map { _1 + _2 }.first", "3", Text},
+		{"(1..3).each_with_object({}) { |i, h| h[i] = i * i }[3]", "9", Text},
+		{"-> do 3 end.call", "3", Text},
+		{"[3, 4].each do |x| break x if x > 3 end", "4", Text},
+		{"case 'b' when 'a' then 1 when 'b', 'c' then 2 else 3 end", "2", Text},
 		{" ; ", "", Text},
 	}
 	for _, tt := range tests {

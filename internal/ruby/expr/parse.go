@@ -40,6 +40,7 @@ type parser struct {
 	event    bool // the variables of an event are there
 	afterDot bool // tok is the name of a method
 	ternary  int  // depth of ? :, where a colon begins no symbol
+	numbered int  // the highest of _1 and _2 that the block at hand uses
 	noDo     bool // a do belongs to the loop whose condition is read
 	inits    []initial
 	dynamics int
@@ -166,6 +167,7 @@ func (p *parser) statements() (node, error) {
 func (p *parser) statement() (node, error) {
 	var n node
 	var err error
+	begin := p.isWord("begin")
 	if names := p.multipleAhead(); names != nil {
 		n, err = p.multiple(names)
 	} else {
@@ -192,7 +194,10 @@ func (p *parser) statement() (node, error) {
 		case "unless":
 			n = &cond{off: off, test: &not{off: off, arg: arg}, then: n}
 		case "while", "until":
-			n = &loop{off: off, test: arg, not: word == "until", body: n}
+			l := &loop{off: off, test: arg, not: word == "until", body: n}
+			if n = l; begin { // begin … end while runs once before it asks
+				n = &sequence{off: off, steps: []node{l.body, l}}
+			}
 		default:
 			n = &attempt{off: off, body: n, rescues: []rescue{{slot: -1, body: arg}}}
 		}

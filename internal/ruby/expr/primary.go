@@ -312,6 +312,9 @@ func (p *parser) name() (node, error) {
 		return p.assignName()
 	}
 	if slot, ok := p.scope.find(t.text); ok {
+		if t.text == "_1" || t.text == "_2" {
+			p.numbered = max(p.numbered, int(t.text[1]-'0'))
+		}
 		return &variable{off: t.off, slot: slot}, p.advance()
 	}
 	if i := p.subject(t.text); i >= 0 {
