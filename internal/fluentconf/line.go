@@ -130,7 +130,7 @@ func (p *parser) plain() Value {
 	if end < len(line) && v.Text[0] == '/' && !strings.HasSuffix(v.Text, "/") {
 		p.warn(p.at(start+end), "a regular expression is cut off here: ' #' begins a comment", "put the expression in single quotes, or write [ ]# or \\x23")
 	}
-	if strings.Contains(v.Text, "#{") {
+	if strings.Contains(v.Text, "#{") && !strings.Contains(v.Text, "${") { // in ${…} it is Ruby's own
 		p.warn(v.Pos, "#{…} is not evaluated outside double quotes", "put the value in double quotes")
 	}
 	return v
