@@ -69,9 +69,11 @@ func (p *planner) stdoutFilter(s *fluentconf.Section) filter.Filter {
 	var params struct {
 		config.Plugin
 		formatting
+		formatter.FlatParams
 	}
 	before := len(p.d.Errors)
 	config.Decode(s, &params, p.d)
+	params.older(s)
 	f, _ := p.formatter(s, &params.formatting, "stdout")
 	if len(p.d.Errors) > before {
 		return nil

@@ -37,7 +37,11 @@ func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, p
 		p.s3(o, s)
 	case "null":
 		o.null = true
-		p.unused(s, "@type", "type", "@id", "id", "@label", "@log_level", "log_level", "never_flush")
+		var params struct {
+			config.OutputPlugin
+			NeverFlush bool `conf:"never_flush" default:"false" doc:"for tests of Fluentd, without effect"`
+		}
+		config.Decode(s, &params, p.d)
 	case "secondary_file":
 		p.d.Error(pos, "secondary_file can only be used in a <secondary> section", "write @type file, or move it into the <secondary> of another output")
 		return false
@@ -52,6 +56,13 @@ func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, p
 type formatting struct {
 	Format *fluentconf.Section `section:"format" doc:"formatter of the messages"`
 	Inject *fluentconf.Section `section:"inject" doc:"fields put into each record before formatting"`
+}
+
+// older takes the older parameters of s when there is no <format>.
+func (f *formatting) older(s *fluentconf.Section) {
+	if f.Format == nil {
+		f.Format = formatter.FlatFormat(s)
+	}
 }
 
 // names is what the chunk keys say about placeholders.
@@ -132,6 +143,7 @@ func (p *planner) stdout(o *outputPlan, s *fluentconf.Section) {
 	var params struct {
 		config.OutputPlugin
 		formatting
+		formatter.FlatParams
 		UseLogger bool `conf:"use_logger" default:"true" doc:"accepted for compatibility, without effect"`
 	}
 	config.Decode(s, &params, p.d)
@@ -139,6 +151,7 @@ func (p *planner) stdout(o *outputPlan, s *fluentconf.Section) {
 	if len(s.All("buffer")) == 0 {
 		o.buffer.FlushMode = "immediate" // Fluentd's stdout is not buffered unless asked to
 	}
+	params.older(s)
 	f, _ := p.formatter(s, &params.formatting, "stdout")
 	o.lines = f
 	w := p.env.Stdout
@@ -152,9 +165,11 @@ func (p *planner) file(o *outputPlan, s *fluentconf.Section) {
 		config.OutputPlugin
 		file.Params
 		formatting
+		formatter.FlatParams
 	}
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{Keys: []string{"time"}, Timekey: 24 * time.Hour}, p.d)
+	params.older(s)
 	f, _ := p.formatter(s, &params.formatting, "out_file")
 	o.lines = f
 	opts := file.Options{Params: params.Params, Formatter: f, Names: o.names(), Limit: int64(o.buffer.ChunkLimit)}

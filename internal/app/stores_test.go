@@ -109,3 +109,41 @@ func TestSecondaryNullIsFiltered(t *testing.T) {
 		t.Errorf("%d runs", calls)
 	}
 }
+
+// TestOlderFormats has formats named without a section: the lines are what counts.
+func TestOlderFormats(t *testing.T) {
+	p := plan(t, `
+<source>
+  @type forward
+</source>
+<match a>
+  @type stdout
+  format json
+  include_tag_key true
+  tag_key from
+</match>
+<match b>
+  @type stdout
+  output_type ltsv
+</match>
+<match c>
+  @type file
+  path /c
+  format single_value
+  message_key n
+</match>
+<match d>
+  @type stdout
+  format json
+  <format>
+    @type ltsv
+  </format>
+</match>
+`)
+	record := event.AppendInt(event.AppendStr(event.AppendMapHeader(nil, 1), "n"), 7)
+	for i, want := range []string{`{"n":7,"from":"x"}`, "n:7", "7", "n:7"} {
+		if got := strings.TrimSpace(string(p.Outputs[i].lines.Append(nil, "x", event.Unix(1, 0), record))); got != want {
+			t.Errorf("output %d writes %q, want %q", i, got, want)
+		}
+	}
+}

@@ -13,16 +13,17 @@ import (
 // Params are the parameters of the output's section. <format>, <inject> and <buffer> are
 // read by others.
 type Params struct {
-	Path        string `conf:"path" required:"true" doc:"path of the files; placeholders of the chunk keys, and * for the time"`
-	AddSuffix   bool   `conf:"add_path_suffix" default:"true" doc:"add path_suffix to a path without *"`
-	Suffix      string `conf:"path_suffix" default:".log" doc:"what add_path_suffix adds"`
-	Append      bool   `conf:"append" default:"false" doc:"write into an existing file instead of a new one with a number"`
-	Compress    string `conf:"compress" enum:"text|gz|gzip" default:"text" doc:"gzip the files, and add .gz to their names"`
-	Recompress  bool   `conf:"recompress" default:"false" doc:"accepted for compatibility, without effect"`
-	SymlinkPath string `conf:"symlink_path" doc:"symbolic link to the file written last"`
-	SliceFormat string `conf:"time_slice_format" doc:"older form: the time layout of *"`
-	UTC         bool   `conf:"utc" default:"false" doc:"older form, for the format section only"`
-	LocalTime   bool   `conf:"localtime" default:"true" doc:"older form, for the format section only"`
+	Path         string `conf:"path" required:"true" doc:"path of the files; placeholders of the chunk keys, and * for the time"`
+	AddSuffix    bool   `conf:"add_path_suffix" default:"true" doc:"add path_suffix to a path without *"`
+	Suffix       string `conf:"path_suffix" default:".log" doc:"what add_path_suffix adds"`
+	Append       bool   `conf:"append" default:"false" doc:"write into an existing file instead of a new one with a number"`
+	Compress     string `conf:"compress" enum:"text|gz|gzip" default:"text" doc:"gzip the files, and add .gz to their names"`
+	Recompress   bool   `conf:"recompress" default:"false" doc:"accepted for compatibility, without effect"`
+	SymlinkPath  string `conf:"symlink_path" doc:"symbolic link to the file written last"`
+	RelativeLink bool   `conf:"symlink_path_use_relative" default:"false" doc:"let the link name the file relative to itself"`
+	SliceFormat  string `conf:"time_slice_format" doc:"older form: the time layout of *"`
+	UTC          bool   `conf:"utc" default:"false" doc:"older form, for the format section only"`
+	LocalTime    bool   `conf:"localtime" default:"true" doc:"older form, for the format section only"`
 }
 
 // mark stands in a template where the number of the file comes. No value may hold it.

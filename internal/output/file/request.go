@@ -227,6 +227,12 @@ func (r *request) link(name string, created bool) {
 		return
 	}
 	target, err := filepath.Abs(name)
+	if err == nil && r.o.o.Params.RelativeLink {
+		var from string
+		if from, err = filepath.Abs(filepath.Dir(link)); err == nil {
+			target, err = filepath.Rel(from, target)
+		}
+	}
 	if err == nil {
 		err = r.o.o.FS.Link(target, link)
 	}

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +98,19 @@ func TestSecondaryMistakes(t *testing.T) {
 		if c.want == "" && len(d.Errors) > 0 || c.want != "" && (len(d.Errors) != 1 || !strings.Contains(d.Errors[0].Text, c.want)) {
 			t.Errorf("%+v: %v, want %q", c.p, d.Errors, c.want)
 		}
+	}
+}
+
+func TestRelativeLink(t *testing.T) {
+	dir := t.TempDir()
+	o := newOutput(t, Params{Path: dir + "/a/b/file", Append: true, SymlinkPath: dir + "/links/newest", RelativeLink: true}, placeholder.Options{}, nil)
+	if _, err := send(t, o, batch("t", ev{})); err != nil {
+		t.Fatal(err)
+	}
+	if target, err := os.Readlink(dir + "/links/newest"); err != nil || target != "../a/b/file" {
+		t.Errorf("%q, %v", target, err)
+	}
+	if text, err := os.ReadFile(dir + "/links/newest"); err != nil || string(text) != "t 0\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
