@@ -107,13 +107,10 @@ func (d *demo) run(ctx context.Context, stdin *os.File, rate int) (balanced bool
 	if st, serr := stdin.Stat(); serr == nil && st.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 && !st.Mode().IsRegular() {
 		piped = false // /dev/null and the like
 	}
-	in, parser, stream := io.Reader(stdin), "none", "lines"
-	if !piped {
-		parser, stream = "json", "${service}"
-		r := newSample(ctx, d.lasts, d.events, rate)
-		in = r
-	} else {
-		in = untilDone(ctx, stdin)
+	var in io.Reader = newSample(ctx, d.lasts, d.events, rate)
+	parser, stream := "json", "${service}"
+	if piped {
+		in, parser, stream = untilDone(ctx, stdin), "none", "lines"
 	}
 	config := fmt.Sprintf(demoConfig, parser, endpoint.URL(), stream, filepath.Join(dir, "buffer"))
 	if err := d.start(config, in); err != nil {

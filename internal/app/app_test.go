@@ -28,10 +28,9 @@ import (
 // running is an App under test.
 type running struct {
 	*App
-	t      *testing.T
-	log    *logs
-	out    *logs
-	opened bool
+	t   *testing.T
+	log *logs
+	out *logs
 }
 
 // start runs a configuration; stop is the test's.

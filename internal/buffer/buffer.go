@@ -152,17 +152,6 @@ type Loss struct {
 	First, Last event.Time
 }
 
-func (l *Loss) add(m Loss) {
-	if l.Events == 0 || m.First < l.First {
-		l.First = m.First
-	}
-	if l.Events == 0 || m.Last > l.Last {
-		l.Last = m.Last
-	}
-	l.Events += m.Events
-	l.Bytes += m.Bytes
-}
-
 // Stats describes a buffer at one moment.
 type Stats struct {
 	Bytes, Limit  int64 // of segment files

@@ -112,10 +112,7 @@ func splitKeys(s string) []string {
 	if strings.TrimSpace(s) == "[]" {
 		return keys
 	}
-	for _, k := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
-		keys = append(keys, k)
-	}
-	return keys
+	return append(keys, strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })...)
 }
 
 // bufferCheck applies the rules of <buffer>.

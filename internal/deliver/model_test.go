@@ -134,7 +134,6 @@ type course struct {
 	rng    *rand.Rand
 	healed bool
 	ended  map[uint32]ledger.Fate // number*lanes+lane: what ended undelivered
-	poison func(lane string, n uint32) bool
 }
 
 func (c *course) answer(lane string, ns []uint32) output.Result {

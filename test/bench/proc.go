@@ -99,7 +99,6 @@ type usage struct {
 	user, system time.Duration
 	rss, peak    int64 // bytes
 	switches     int64
-	written      int64 // bytes that went to disk
 }
 
 func (u usage) cpu() time.Duration { return u.user + u.system }
@@ -132,11 +131,6 @@ func (p *process) usage() (u usage, err error) {
 		}
 	}
 	return u, errors.Join(err1, err2, err3)
-}
-
-// resetPeak makes the kernel forget the peak so far.
-func (p *process) resetPeak() error {
-	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0)
 }
 
 // machine describes this machine in a line.

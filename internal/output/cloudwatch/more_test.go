@@ -49,8 +49,7 @@ func TestRetention(t *testing.T) {
 		var at []time.Duration
 		begin := time.Now()
 		log := &lines{}
-		var r *retention
-		r = newRetention(slog.New(log), func(_ context.Context, group string, days int) *output.Error {
+		r := newRetention(slog.New(log), func(_ context.Context, group string, days int) *output.Error {
 			at = append(at, time.Since(begin))
 			switch {
 			case group == "bad":

@@ -206,12 +206,11 @@ func (s *service) group(w http.ResponseWriter, op string, raw []byte) {
 
 func (s *service) describe(w http.ResponseWriter, raw []byte) {
 	var in struct{ LogGroupName, LogStreamNamePrefix string }
-	g := s.groups[in.LogGroupName]
 	if json.Unmarshal(raw, &in) != nil || s.groups[in.LogGroupName] == nil {
 		fail(w, 400, "ResourceNotFoundException", "The specified log group does not exist.")
 		return
 	}
-	g = s.groups[in.LogGroupName]
+	g := s.groups[in.LogGroupName]
 	list := []map[string]any{}
 	for name, st := range g.streams {
 		if strings.HasPrefix(name, in.LogStreamNamePrefix) {
