@@ -74,6 +74,7 @@ func compatTables() string {
 		{"`<match>` `@type cloudwatch_logs`", cloudwatch.Params{}},
 		{"`<match>` `@type file`", file.Params{}},
 		{"`<match>` `@type s3`", s3.Params{}},
+		{"`<match>` `@type route`", RouteParams{}},
 		{"`<secondary>` `@type secondary_file`", file.SecondaryParams{}},
 		{"`<buffer>`", config.Buffer{}},
 		{"`<system>`", config.System{}},

@@ -46,7 +46,7 @@ func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, p
 		p.d.Error(pos, "secondary_file can only be used in a <secondary> section", "write @type file, or move it into the <secondary> of another output")
 		return false
 	default:
-		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, copy, roundrobin, relabel and rewrite_tag_filter")
+		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, copy, roundrobin, relabel, route and rewrite_tag_filter")
 		return false
 	}
 	return true

@@ -67,8 +67,9 @@ type endPlan struct {
 	out      *outputPlan
 	relabel  string
 	rewrite  *retag.Rewriter
+	route    *routePlan
 	label    string   // @label of a rewriter
-	labels   []string // all labels that a rewriter names
+	labels   []string // all labels that a rewriter or a route names
 	pos      fluentconf.Pos
 	optional bool
 }
@@ -230,6 +231,12 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 			return nil
 		}
 		m.ends = []endPlan{*e}
+	case "route":
+		e := p.route(s)
+		if e == nil {
+			return nil
+		}
+		m.ends = []endPlan{*e}
 	default:
 		if o := p.output(s, typ, pos); o != nil {
 			m.ends = []endPlan{{out: o, pos: s.Pos}}
@@ -304,6 +311,13 @@ func (p *planner) stores(s *fluentconf.Section, kind string) (ends []endPlan, we
 			e.relabel, e.pos = label.Value.Text, label.Value.Pos
 		case "rewrite_tag_filter":
 			r := p.rewriter(st)
+			if r == nil {
+				continue
+			}
+			r.optional = e.optional
+			e = *r
+		case "route":
+			r := p.route(st)
 			if r == nil {
 				continue
 			}

@@ -50,7 +50,7 @@ func (r *resolver) from(label string) *pipeline.Routes {
 	return r.contexts[label]
 }
 
-// node builds the route of a tag in a label's context; way are the labels before it.
+// node builds the route of a tag in a label's context; way are the labels and tags before it.
 func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 	if label == "@ROOT" {
 		label = ""
@@ -59,8 +59,9 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 	if c == nil {
 		return nil
 	}
-	if slices.Contains(way, label) {
-		r.log.Error("labels send this tag round in a circle, its events are dropped", "tag", tag, "labels", append(way, label))
+	step := label + " " + tag
+	if slices.Contains(way, step) {
+		r.log.Error("labels send this tag round in a circle, its events are dropped", "tag", tag, "way", append(way, step))
 		return nil
 	}
 	filters, m, ok := c.table.Lookup(tag)
@@ -78,8 +79,12 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 			end.Target = r.targets[e.out]
 		case e.rewrite != nil:
 			end.Rewrite = r.rewrite(e, label)
+		case e.route != nil:
+			if end.Next = r.route(e.route, label, tag, append(slices.Clip(way), step)); end.Next == nil {
+				end.Target = r.unmatched
+			}
 		default:
-			if end.Next = r.node(e.relabel, tag, append(slices.Clip(way), label)); end.Next == nil {
+			if end.Next = r.node(e.relabel, tag, append(slices.Clip(way), step)); end.Next == nil {
 				end.Target = r.unmatched
 			}
 		}
@@ -169,6 +174,13 @@ func (p *Plan) summarize(b *strings.Builder, label string, depth int, seen map[s
 				continue
 			case e.rewrite != nil:
 				fmt.Fprintf(b, "rewrite_tag_filter\n")
+				for _, l := range e.labels {
+					p.summarize(b, l, depth+1, seen)
+				}
+				continue
+			}
+			if e.route != nil {
+				fmt.Fprintf(b, "%s\n", e.route.describe())
 				for _, l := range e.labels {
 					p.summarize(b, l, depth+1, seen)
 				}

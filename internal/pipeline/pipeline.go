@@ -52,6 +52,7 @@ type End struct {
 	Target  *Target
 	Next    *Node
 	Rewrite *Rewrite
+	Tag     string // of events behind Next; "" for the one that they have
 	// Optional is a <store ignore_error>: if it refuses, the others go on.
 	Optional bool
 }
@@ -253,7 +254,11 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 		e := &ends[i]
 		switch {
 		case e.Next != nil:
-			w.walk(e.Next, b, optional || e.Optional, filtered, failed)
+			next := b
+			if e.Tag != "" {
+				next.Tag = e.Tag
+			}
+			w.walk(e.Next, next, optional || e.Optional, filtered, failed)
 			continue
 		case e.Rewrite != nil:
 			w.rewrite(e.Rewrite, b, optional || e.Optional, filtered, failed)
