@@ -56,11 +56,16 @@ func (p *parser) assignName() (node, error) {
 
 // assigned reads the right side of an assignment. A rescue behind it belongs to it.
 func (p *parser) assigned() (node, error) {
+	off := p.tok.off
+	if p.isOp("*") { // a = *list
+		item, err := p.argument()
+		return &array{off: off, items: []node{item}}, err
+	}
 	value, err := p.expression()
 	if err != nil || !p.isWord("rescue") {
 		return value, err
 	}
-	off := p.tok.off
+	off = p.tok.off
 	if err := p.advance(); err != nil {
 		return nil, err
 	}

@@ -35,11 +35,11 @@ var methods = [kinds]map[string]*method{
 
 var objectTable = objectMethods()
 
-// mutating says whether a method changes its receiver.
+// mutating says whether a method changes its receiver, or asks which object it is.
 func mutating(name string) bool {
 	switch name {
 	case "<<", "[]=", "store", "delete", "delete_if", "delete_at", "keep_if", "clear", "concat", "push", "append", "pop", "shift", "unshift", "prepend",
-		"insert", "replace", "update", "force_encoding", "utc", "gmtime", "localtime", "setbyte", "default=", "fill":
+		"insert", "replace", "update", "equal?", "force_encoding", "utc", "gmtime", "localtime", "setbyte", "default=", "fill":
 		return true
 	}
 	return len(name) > 1 && name[len(name)-1] == '!'

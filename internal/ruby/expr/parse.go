@@ -459,9 +459,13 @@ func (p *parser) numberNode() (node, error) {
 		base = 0
 	}
 	i, err := strconv.ParseInt(t.text, base, 64)
-	if err != nil {
-		return nil, p.fail(t.off, fmt.Sprintf("the number %s is not supported", t.text))
-	}
 	n.value = intValue(i)
+	if err != nil {
+		u, err := strconv.ParseUint(t.text, base, 64)
+		if err != nil {
+			return nil, p.fail(t.off, fmt.Sprintf("the number %s is not supported", t.text))
+		}
+		n.value = Value{kind: Uint, bits: u}
+	}
 	return n, p.advance()
 }

@@ -22,8 +22,8 @@ const blanks = " \t\n\v\f\r\x00"
 
 func textMethods() map[string]textMethod {
 	return map[string]textMethod{
-		"upcase":        plainText(strings.ToUpper),
-		"downcase":      plainText(strings.ToLower),
+		"upcase":        plainText(upcase),
+		"downcase":      plainText(downcase),
 		"capitalize":    plainText(capitalize),
 		"swapcase":      plainText(func(s string) string { return strings.Map(swapCase, s) }),
 		"strip":         plainText(func(s string) string { return strings.TrimLeft(strings.TrimRight(s, blanks), blanks) }),

@@ -376,6 +376,11 @@ func stringUnpack(m *Machine, n *call, v Value, a []Value) (Value, error) {
 			return Value{}, m.raise(n, "ArgumentError", "invalid base64")
 		}
 		out = string(b)
+	case "C*", "c*":
+		if n.name == "unpack" {
+			return stringChars(m, &call{off: n.off, name: "bytes"}, v, nil)
+		}
+		fallthrough
 	default:
 		return Value{}, m.raise(n, "NotImplementedError", "%s %s is not supported", n.name, a[0].Inspect())
 	}

@@ -6,9 +6,22 @@ import (
 	"unicode/utf8"
 )
 
+// upcase is ToUpper with the letters that become two, as far as they are common.
+func upcase(s string) string {
+	return strings.NewReplacer("ß", "SS", "ŉ", "ʼN", "ﬀ", "FF", "ﬁ", "FI", "ﬂ", "FL").Replace(strings.ToUpper(s))
+}
+
+// downcase is ToLower with the letter that becomes two.
+func downcase(s string) string {
+	if strings.Contains(s, "İ") {
+		s = strings.ReplaceAll(s, "İ", "i\u0307")
+	}
+	return strings.ToLower(s)
+}
+
 func capitalize(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
-	return strings.ToUpper(s[:n]) + strings.ToLower(s[n:])
+	return strings.ToUpper(s[:n]) + downcase(s[n:])
 }
 
 func swapCase(r rune) rune {

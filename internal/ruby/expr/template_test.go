@@ -106,6 +106,10 @@ func checkTemplate(t *testing.T, m *Machine, text string, row []*string, v Value
 
 // refusedTemplates lists what we refuse when it is compiled, and what the message says.
 var refusedTemplates = map[string]string{
+	`a, (b, c) = 1, [2, 3] rescue 0`:         "undefined local variable",
+	`["a"].product(["b"]) rescue "p"`:        "the method product",
+	`[1, 2].cycle.first(3) rescue "c"`:       "the method cycle",
+	`record["arr"].fill(0) rescue "f"`:       "the method fill",
 	`1.nope`:                                 "the method nope",
 	`record["s"].nope rescue "r"`:            "the method nope",
 	`record["u"].unicode_normalize rescue 0`: "the method unicode_normalize",
@@ -113,6 +117,9 @@ var refusedTemplates = map[string]string{
 
 // differentText lists results that differ on purpose, and how.
 var differentText = map[string]string{
+	`(1..Float::INFINITY).first(3) rescue "inf"`:  "ranges are listed before they are cut",
+	`Comparable.class`:                            "modules are classes here",
+	`"é\u0000\u001f\u007f".to_json`:               "DEL is shown as in records",
 	`"abc".force_encoding("ASCII-8BIT").encoding`: "an encoding is shown by its name",
 	`"abc\xff".to_json`:                           "the newer text of the same error",
 }

@@ -25,7 +25,9 @@ STDIN.each_line(chomp: true) do |line|
   begin
     v = Clean.new.expand(line, "debug.my.app", Time.at(1700000000, 123456789, :nsec), record, %w(debug my app), ["debug", "debug.my", "debug.my.app"], ["debug.my.app", "my.app", "app"], "h1")
     out.puts JSON.generate([line, v.inspect, record == JSON.parse(SOURCE) ? "" : record.inspect])
-  rescue StandardError => e
+  rescue SyntaxError
+    STDERR.puts "no Ruby: #{line}"
+  rescue StandardError, NotImplementedError => e
     out.puts JSON.generate([line, nil, e.class.to_s, e.message])
   end
 end
