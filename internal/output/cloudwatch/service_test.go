@@ -25,6 +25,8 @@ import (
 // service is a CloudWatch Logs made for these tests from the API reference. It checks
 // signatures and everything that validate knows.
 type service struct {
+	peers sync.Map // addresses that requests came from: one for each connection
+
 	t      *testing.T
 	server *httptest.Server
 
@@ -62,6 +64,7 @@ func newService(t *testing.T) *service {
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.peers.Store(r.RemoteAddr, true)
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
