@@ -290,6 +290,7 @@ func (p *parser) block(end string) (*block, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
+	implicit := false
 	if p.isOp("|") {
 		var err error
 		if b.params, err = p.params("|"); err != nil {
@@ -300,6 +301,7 @@ func (p *parser) block(end string) (*block, error) {
 			return nil, err
 		}
 	} else if n := numbered(p.src[p.tok.off:]); n > 0 {
+		implicit = true
 		for i := 1; i <= n; i++ {
 			b.params = append(b.params, param{slot: p.scope.add("_" + strconv.Itoa(i))})
 		}
@@ -307,8 +309,8 @@ func (p *parser) block(end string) (*block, error) {
 	outer := p.numbered
 	p.numbered = 0
 	err := p.blockBody(b, end)
-	if n := p.numbered; len(b.params) > 0 && p.scope.names[len(names)] == "_1" {
-		b.params = b.params[:min(n, len(b.params))]
+	if implicit {
+		b.params = b.params[:min(p.numbered, len(b.params))]
 	}
 	p.numbered = outer
 	return b, err

@@ -121,7 +121,12 @@ func CompileTemplate(text string, typed bool) (*Program, error) {
 	return compile(p)
 }
 
-func compile(p *parser) (*Program, error) {
+func compile(p *parser) (prog *Program, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			prog, err = nil, p.fail(0, fmt.Sprintf("%s%v", broken, r))
+		}
+	}()
 	body, err := p.program(tEOF)
 	if err != nil {
 		return nil, err

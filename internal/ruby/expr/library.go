@@ -220,9 +220,12 @@ func webForm(m *Machine, n *constCall, a []Value) (Value, error) {
 		}
 		return m.array(items), m.checkItems(n, len(items))
 	}
-	pairs, err := m.elements(n, a[0])
-	if a[0].kind != HashKind && a[0].kind != ArrayKind || err != nil {
+	if a[0].kind != HashKind && a[0].kind != ArrayKind {
 		return Value{}, m.raise(n, "ArgumentError", "invalid data of URI.encode_www_form")
+	}
+	pairs, err := m.elements(n, a[0])
+	if err != nil {
+		return Value{}, err
 	}
 	var parts []string
 	for _, p := range pairs {

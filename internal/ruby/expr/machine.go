@@ -151,9 +151,18 @@ func (m *Machine) BeginEvent(env *Env, s Subject, pure bool) {
 	m.subject, m.pure = s, pure
 }
 
-// Run evaluates a program. The error is an *Error that says what Ruby would have raised.
-func (m *Machine) Run(p *Program) (Value, error) {
+// broken begins the text of an error for which the interpreter itself is to blame.
+const broken = "a defect of weir in this expression: "
+
+// Run evaluates a program. The error is an *Error that says what Ruby would have raised. A
+// panic becomes one too: a defect here must cost one event, not the process.
+func (m *Machine) Run(p *Program) (v Value, err error) {
 	m.prog = p
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = Value{}, m.exceed(p.body, "%s%v", broken, r)
+		}
+	}()
 	m.steps, m.spent, m.calls, m.args = 0, 0, 0, m.args[:0]
 	if cap(m.vars) < p.slots {
 		m.vars = make([]Value, p.slots)
@@ -166,7 +175,7 @@ func (m *Machine) Run(p *Program) (Value, error) {
 	for _, i := range p.inits {
 		m.vars[i.slot] = m.subjectValue(i.subject)
 	}
-	v, err := m.eval(p.body)
+	v, err = m.eval(p.body)
 	switch err {
 	case errNext, errBreak, errThrow:
 		return Value{}, m.raise(p.body, "LocalJumpError", "%v", err)

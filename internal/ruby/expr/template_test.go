@@ -78,7 +78,7 @@ func TestTemplatesGolden(t *testing.T) {
 		}
 		checkTemplate(t, m, text, row, v, err)
 	}
-	if n < 500 {
+	if n < 1000 {
 		t.Errorf("only %d expressions", n)
 	}
 }
@@ -122,4 +122,47 @@ var differentText = map[string]string{
 	`"é\u0000\u001f\u007f".to_json`:               "DEL is shown as in records",
 	`"abc".force_encoding("ASCII-8BIT").encoding`: "an encoding is shown by its name",
 	`"abc\xff".to_json`:                           "the newer text of the same error",
+}
+
+func FuzzTemplates(f *testing.F) {
+	text, err := os.ReadFile("testdata/templates.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		f.Add(strings.TrimSpace(line))
+	}
+	env, subject := templateEnv(), templateSubject(f)
+	before := string(subject.Record)
+	f.Fuzz(func(t *testing.T, text string) {
+		p := newParser(text)
+		p.event = true
+		prog, err := compile(p)
+		if err != nil {
+			if e, ok := err.(*Error); !ok || e.Offset() < 0 || e.Offset() > len(text) || strings.HasPrefix(e.Text, broken) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		m := &Machine{}
+		m.BeginEvent(env, subject, !prog.Mutates())
+		v, err := m.Run(prog)
+		if err != nil && strings.Contains(err.Error(), broken) {
+			t.Fatal(err)
+		}
+		if err == nil {
+			raw, err := m.Append(nil, v)
+			if _, skip := event.Skip(raw, 0); err == nil && skip != nil {
+				t.Errorf("%q gives damaged msgpack: %v", text, skip)
+			}
+			v.Inspect()
+			m.Changed([]byte("h"))
+		}
+		if string(subject.Record) != before {
+			t.Errorf("%q changed its input", text)
+		}
+		if !prog.Mutates() && m.Mutated() {
+			t.Errorf("%q changes values, but does not say so", text)
+		}
+	})
 }
