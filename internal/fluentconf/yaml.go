@@ -27,7 +27,13 @@ type yamlFile struct {
 	*run
 	file  string
 	open  []string // files being read, outermost first, this one included
-	nodes *int     // values visited, over everything that this file includes
+	spent *spent   // over everything that this file includes
+}
+
+// spent is what has been visited of a file, its aliases written out.
+type spent struct {
+	nodes int // a long text counts as several
+	over  bool
 }
 
 // yamlDocument reads a whole document, `system:` and `config:`, into a section. What is
@@ -36,7 +42,7 @@ func (r *run) yamlDocument(name string, data []byte, into *Section, open []strin
 	if !r.admit(name, len(data)) {
 		return
 	}
-	y := &yamlFile{run: r, file: name, open: append(open[:len(open):len(open)], name), nodes: new(int)}
+	y := &yamlFile{run: r, file: name, open: append(open[:len(open):len(open)], name), spent: &spent{}}
 	root := y.parse(data)
 	if root == nil {
 		return
@@ -134,19 +140,21 @@ func (y *yamlFile) value(n *yaml.Node) *yaml.Node {
 // count notes that a value is visited, and says whether that may go on. A refusal is
 // reported once.
 func (y *yamlFile) count(n *yaml.Node, depth int) bool {
-	*y.nodes++
-	switch {
-	case *y.nodes > maxNodes:
-		if *y.nodes == maxNodes+1 {
-			y.fail(y.at(n), fmt.Sprintf("the file has more than %d values, its aliases written out", maxNodes), "")
-		}
-		return false
-	case depth > maxDepth:
-		y.fail(y.at(n), fmt.Sprintf("values are nested deeper than %d", maxDepth), "")
-		*y.nodes = maxNodes + 1 // an alias that holds itself would go on for ever
+	const textNode = 256 // bytes of text that count as a value
+	y.spent.nodes += 1 + len(n.Value)/textNode
+	if y.spent.over {
 		return false
 	}
-	return true
+	switch {
+	case y.spent.nodes > maxNodes:
+		y.fail(y.at(n), fmt.Sprintf("the file has more than %d values, its aliases written out", maxNodes), "")
+	case depth > maxDepth:
+		y.fail(y.at(n), fmt.Sprintf("values are nested deeper than %d", maxDepth), "")
+	default:
+		return true
+	}
+	y.spent.over = true // an alias that holds itself would go on for ever
+	return false
 }
 
 // entry is one key of a map with merges worked in.
@@ -397,7 +405,7 @@ func (y *yamlFile) includeNodes(n *yaml.Node, depth int) (roots []*yaml.Node) {
 		if !y.admit(name, len(data)) {
 			return
 		}
-		in := &yamlFile{run: y.run, file: name, nodes: y.nodes}
+		in := &yamlFile{run: y.run, file: name, spent: y.spent}
 		root := in.parse(data)
 		if root == nil {
 			return

@@ -158,6 +158,7 @@ func TestYAMLBombs(t *testing.T) {
 		"itself":   "config:\n- source: &s\n    buffer: *s\n",
 		"list":     "config: &c\n- *c\n",
 		"merge":    "config:\n- source: &s\n    <<: *s\n",
+		"long":     "x: &x " + strings.Repeat("y", 200_000) + "\nl: &l [" + strings.Repeat("*x,", 1000) + "]\nconfig:\n- source: {v: *l}\n",
 		"deep":     "config:\n- source: {v: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}\n",
 	} {
 		_, errs, _ := Parse(yamlSource(in, nil))

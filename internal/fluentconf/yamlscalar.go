@@ -226,7 +226,7 @@ func rubyLiteral(s string, end func(string) int) (string, bool) {
 // text gives a value as the text that the v1 form would hold: lists and maps are JSON.
 func (y *yamlFile) text(n *yaml.Node, depth int) Value {
 	if n.Kind == yaml.ScalarNode {
-		if n.Tag == "!fluent/json" {
+		if n.Tag == "!fluent/json" && y.count(n, depth) {
 			if c, err := compact(n.Value); err == nil {
 				return Value{Text: c}
 			}
