@@ -53,7 +53,7 @@ func (p *parser) include(start int, empty bool) {
 // file writes it.
 func (r *run) included(v Value, from, word string) (names []string, ok bool) {
 	pattern, ok := r.includePattern(v, from, word)
-	if !ok {
+	if !ok || r.full {
 		return nil, false
 	}
 	names, err := r.src.Glob(pattern)

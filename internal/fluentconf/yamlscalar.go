@@ -122,6 +122,9 @@ func (y *yamlFile) plainScalar(n *yaml.Node) scalar {
 
 // yamlNumber gives a number of YAML 1.1 in decimal, as Ruby prints it.
 func yamlNumber(s string) (text string, ok bool) {
+	if len(s) > 64 || !strings.ContainsRune("+-.0123456789", rune(s[0])) { // no parameter takes a longer one, and reading it is slow
+		return "", false
+	}
 	digits := strings.NewReplacer("_", "", ",", "").Replace(s)
 	base := 0
 	switch {
@@ -132,7 +135,7 @@ func yamlNumber(s string) (text string, ok bool) {
 	case yamlBin.MatchString(s), yamlHex.MatchString(s):
 		base = 0
 	case yamlFloat.MatchString(s):
-		if strings.Trim(digits, "+-.") == "" || len(s) > 64 {
+		if strings.Trim(digits, "+-.") == "" {
 			return "", false
 		}
 		f, err := strconv.ParseFloat(digits, 64)
@@ -145,9 +148,6 @@ func yamlNumber(s string) (text string, ok bool) {
 		}
 		return rubyNumber(text), true
 	default:
-		return "", false
-	}
-	if len(digits) > 64 { // no parameter takes such a number, and reading it is slow
 		return "", false
 	}
 	v, good := new(big.Int).SetString(digits, base)
