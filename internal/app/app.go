@@ -230,6 +230,7 @@ func (c *cleanups) run() {
 func (a *App) ingress(g *generation, in *runningInput) *pipeline.Ingress {
 	return pipeline.New(pipeline.Options{
 		Routes: g.routes.from(in.plan.label), Log: a.o.Log, In: &in.count, Unmatched: a.unmatched, Delivered: in.plan.delivered,
+		Errors: g.routes.from("@ERROR"), Nowhere: g.routes.unmatched,
 	})
 }
 

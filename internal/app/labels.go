@@ -33,8 +33,7 @@ func (p *planner) unusedLabels() {
 	for _, l := range labels {
 		pos := p.contexts[l].pos
 		switch l {
-		case "@ERROR":
-			p.d.Warn(pos, "label @ERROR gets no events: events that fail on the way are counted as dropped, not sent there", "")
+		case "@ERROR": // gets what filters could not process
 		case "@FLUENT_LOG":
 			p.d.Warn(pos, "label @FLUENT_LOG gets no events: weir's own log goes to standard error, or to <log> path of <system>", "")
 		default:

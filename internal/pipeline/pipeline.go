@@ -75,9 +75,10 @@ const maxRewrites = 16
 
 // Ingress routes the batches of one source. It implements input.Emitter.
 type Ingress struct {
-	o     Options
-	lost  doubling
-	loops doubling
+	o      Options
+	lost   doubling
+	loops  doubling
+	failed often
 }
 
 // Options configures an Ingress. Routes and Log are required.
@@ -87,6 +88,8 @@ type Options struct {
 	In        *Counter     // everything the source has emitted
 	Unmatched *ledger.Book // the book for tags that no <match> takes
 	Delivered bool         // ack_after delivered
+	Errors    *Routes      // of the label @ERROR, where events go that fail; nil: they are dropped
+	Nowhere   *Target      // with Errors: books what no <match> of @ERROR takes
 }
 
 // New makes an Ingress.
@@ -112,8 +115,9 @@ type work struct {
 	retagAt int              // of retags
 	depth   int              // rewriters around the present one
 	chunk   event.Chunk      // of the message that the batch came in
-	loops   *doubling
-	log     *slog.Logger
+	in      *Ingress
+	errors  []failures // events that filters could not process
+	erring  bool       // they are being routed
 }
 
 type appendTo struct {
@@ -128,6 +132,7 @@ type appendTo struct {
 type drop struct {
 	target           *Target
 	filtered, failed int
+	erring           bool // on the way through @ERROR
 }
 
 var works = sync.Pool{New: func() any { return new(work) }}
@@ -146,6 +151,7 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 	w := in.begin()
 	defer w.release()
 	w.walk(n, b, false, 0, 0)
+	w.routeErrors()
 	if w.chunk = b.Chunk; !w.chunk.IsZero() {
 		w.leaveOut()
 	}
@@ -172,7 +178,8 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 
 func (in *Ingress) begin() *work {
 	w := works.Get().(*work)
-	w.loops, w.log = &in.loops, in.o.Log
+	w.in = in
+	w.scratch.Errors = w
 	return w
 }
 
@@ -213,7 +220,11 @@ func (w *work) bookDrops() {
 			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Filtered}, dr.filtered)
 		}
 		if dr.failed > 0 {
-			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.FilterFailed}, dr.failed)
+			fate := ledger.Fate{Class: ledger.Dropped, Reason: ledger.FilterFailed}
+			if w.in.o.Errors != nil && !dr.erring {
+				fate = ledger.Fate{Class: ledger.Filtered} // they go on in the label @ERROR
+			}
+			dr.target.Book.AdmitEnded(fate, dr.failed)
 		}
 	}
 }
@@ -265,7 +276,7 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 			continue
 		}
 		if filtered > 0 || failed > 0 {
-			w.drops = append(w.drops, drop{e.Target, filtered, failed})
+			w.drops = append(w.drops, drop{e.Target, filtered, failed, w.erring})
 		}
 		if b.Count > 0 {
 			w.appends = append(w.appends, appendTo{target: e.Target, batch: b, optional: optional || e.Optional})
@@ -277,8 +288,8 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 // is booked with what no rule took: it has no tag that would lead to a target.
 func (w *work) rewrite(rw *Rewrite, b event.Batch, optional bool, filtered, failed int) {
 	if w.depth >= maxRewrites {
-		if times, say := w.loops.hit(); say {
-			w.log.Error("rewrite_tag_filter gives events new tags in a circle, they are dropped", "tag", b.Tag, "times", times,
+		if times, say := w.in.loops.hit(); say {
+			w.in.o.Log.Error("rewrite_tag_filter gives events new tags in a circle, they are dropped", "tag", b.Tag, "times", times,
 				"hint", "the new tag is matched by the same <match> again: send it to a @label")
 		}
 		w.appends = append(w.appends, appendTo{target: rw.Unmatched, batch: b})
@@ -291,7 +302,7 @@ func (w *work) rewrite(rw *Rewrite, b event.Batch, optional bool, filtered, fail
 	w.retagAt++
 	groups, dropped := rw.Rewriter.Apply(s, b.Tag, b.Entries)
 	if filtered+dropped > 0 || failed > 0 {
-		w.drops = append(w.drops, drop{rw.Rest, filtered + dropped, failed})
+		w.drops = append(w.drops, drop{rw.Rest, filtered + dropped, failed, w.erring})
 	}
 	w.depth++
 	for i := range groups {
@@ -391,12 +402,17 @@ func (w *work) unreserve(end int) {
 const keepScratch = 4 << 20
 
 func (w *work) release() {
+	total := cap(w.scratch.Buf)
 	clear(w.appends)
 	clear(w.batches)
 	clear(w.drops)
 	w.chunk = event.Chunk{}
+	w.in, w.scratch.Errors, w.erring = nil, nil, false
+	for i := range w.errors {
+		total += cap(w.errors[i].entries)
+	}
+	w.errors = w.errors[:0]
 	w.drops, w.appends, w.batches, w.used, w.retagAt, w.depth = w.drops[:0], w.appends[:0], w.batches[:0], 0, 0, 0
-	total := cap(w.scratch.Buf)
 	for _, s := range w.retags {
 		total += s.Size()
 	}
@@ -404,7 +420,7 @@ func (w *work) release() {
 		total += cap(b)
 	}
 	if total > keepScratch {
-		w.bufs, w.scratch.Buf, w.retags = nil, nil, nil
+		w.bufs, w.scratch.Buf, w.retags, w.errors = nil, nil, nil, nil
 	}
 	works.Put(w)
 }
