@@ -144,6 +144,16 @@ func TestRubyBounded(t *testing.T) {
 	}
 }
 
+// TestRubyOnError has the option to keep an event whose template fails.
+func TestRubyOnError(t *testing.T) {
+	f, _ := buildRuby(t, "on_error=pass", "a", `${record["h"]["k"].upcase}`)
+	for in, want := range map[string]string{`{"h":{"k":"v"}}`: `{"h":{"k":"v"},"a":"V"}`, `{"h":null}`: `{"h":null}`} {
+		if got := apply(t, f, "t", in); got != want {
+			t.Errorf("%s becomes %s, want %s", in, got, want)
+		}
+	}
+}
+
 const podRecord = `{"log":"2023-11-14T22:13:20.123Z INFO something happened in the application, request 7f3a served in 12 ms","stream":"stdout","time":"2023-11-14T22:13:20.123456789Z","kubernetes":{"pod_name":"web-5d8f7c9b6-x2x4z","namespace_name":"shop","container_name":"app","host":"ip-10-0-0-1","docker_id":"0123456789abcdef","labels":{"app":"web"}}}`
 
 func BenchmarkPodLogs(b *testing.B) {

@@ -23,6 +23,7 @@ type RecordTransformerParams struct {
 	RenewRecord  bool                  `conf:"renew_record" default:"false" doc:"start from an empty record"`
 	RenewTimeKey string                `conf:"renew_time_key" doc:"field that holds the event's new time in seconds"`
 	EnableRuby   bool                  `conf:"enable_ruby" default:"false" doc:"evaluate placeholders as Ruby"`
+	OnError      string                `conf:"on_error" enum:"error|pass" default:"error" doc:"what becomes of an event when its Ruby raises an exception: it is an error, or it goes on as it came"`
 	AutoTypecast bool                  `conf:"auto_typecast" default:"true" doc:"a value that is one placeholder keeps its type"`
 }
 
@@ -38,6 +39,7 @@ type RecordTransformer struct {
 	env      Env
 
 	enableRuby bool
+	pass       bool // an event whose Ruby fails goes on as it came
 	ruby       expr.Env
 	rubyKeys   []node // in place of keys
 	mutates    bool   // a template may change the record
@@ -67,7 +69,7 @@ func NewRecordTransformer(p RecordTransformerParams, env Env, d *config.Diagnost
 	}
 	t.remove = event.NewPathSet(paths...)
 	c := compiler{d: d, typecast: p.AutoTypecast, withRuby: p.EnableRuby, seen: map[string]int{}}
-	t.enableRuby = p.EnableRuby
+	t.enableRuby, t.pass = p.EnableRuby, p.OnError == "pass"
 	t.ruby = expr.Env{Lookup: env.Lookup, Now: env.Now, Random: env.Random, Location: env.Location, Hostname: env.Hostname, PID: env.PID}
 	for _, section := range p.Records {
 		for i := range section.Params {
@@ -218,6 +220,11 @@ func (t *RecordTransformer) Apply(s *Scratch, tag string, src, dst []byte) (out 
 		sub.time, sub.record = e.Time, e.Record
 		if t.enableRuby {
 			record, failure := t.expandRuby(s, sub)
+			if failure != "" && t.pass {
+				dst = append(dst, whole...)
+				kept++
+				continue
+			}
 			if failure != "" {
 				s.fail(tag, whole, failure)
 				failed++
