@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"weir/internal/app"
@@ -112,9 +111,7 @@ const heapGrowth = 50
 
 // serve runs a plan until a signal ends it.
 func serve(s *setup, plan *app.Plan, o app.Options) int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(heapGrowth)
-	}
+	boundMemory(plan)
 	a, err := app.New(plan, o)
 	if err != nil {
 		o.Log.Error("weir cannot be set up", "error", err)
@@ -128,7 +125,7 @@ func serve(s *setup, plan *app.Plan, o app.Options) int {
 		o.Log.Error("weir cannot start", "error", err)
 		return exitFault
 	}
-	debug.FreeOSMemory() // what starting took is not needed again
+	shrink()
 	for {
 		select {
 		case <-a.Done():

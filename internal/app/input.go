@@ -23,7 +23,8 @@ type sourcePlan struct {
 	params    map[string]string // as written, without secrets
 	label     string
 	labelPos  fluentconf.Pos
-	delivered bool // ack_after delivered
+	delivered bool  // ack_after delivered
+	memory    int64 // for messages in progress; 0: the input's own default
 	forward   *forward.Params
 	stdin     *stdin.Params
 	metrics   *fluentd.PrometheusParams
@@ -99,6 +100,9 @@ func (p *planner) source(s *fluentconf.Section) {
 	if prm := s.Get("@label"); prm != nil {
 		src.label, src.labelPos = prm.Value.Text, prm.Value.Pos
 	}
+	if limit := p.System.MemoryLimit; limit != nil {
+		src.memory = int64(*limit) / 2
+	}
 	src.id = p.identify(s, typ, common.ID)
 	p.Sources = append(p.Sources, src)
 }
@@ -124,7 +128,7 @@ func (a *App) newInput(s *sourcePlan) (*runningInput, error) {
 	var err error
 	switch {
 	case s.forward != nil:
-		r.forward, err = forward.New(*s.forward, forward.Options{Log: log, Hostname: a.gen.plan.env.Hostname})
+		r.forward, err = forward.New(*s.forward, forward.Options{Log: log, Hostname: a.gen.plan.env.Hostname, Memory: s.memory})
 		r.in = r.forward
 	case s.stdin != nil:
 		r.in, err = stdin.New(*s.stdin, stdin.Options{Log: log, Reader: a.o.Stdin})

@@ -208,7 +208,7 @@ func (l *leftover) wait(ctx context.Context) {
 func (a *App) takePort(c change) bool {
 	l := c.from.forward.TakeListener()
 	in, err := forward.New(*c.in.plan.forward, forward.Options{
-		Log: a.o.Log.With("source", c.in.plan.id), Hostname: a.gen.plan.env.Hostname, Listener: l,
+		Log: a.o.Log.With("source", c.in.plan.id), Hostname: a.gen.plan.env.Hostname, Listener: l, Memory: c.in.plan.memory,
 	})
 	if err == nil {
 		err = in.Open()

@@ -36,7 +36,7 @@ type System struct {
 	Umask                    string         `conf:"umask" doc:"octal umask of the process"`
 
 	ShutdownGrace time.Duration `conf:"shutdown_grace" default:"25s" min:"0" doc:"time for sending what waits when weir stops"`
-	MemoryLimit   *Size         `conf:"memory_limit" doc:"memory that events may take in the whole process"`
+	MemoryLimit   *Size         `conf:"memory_limit" doc:"memory of the process that the collector keeps to; half of it bounds the messages that inputs have in progress"`
 
 	Log           *SystemLog          `section:"log" doc:"weir's own log"`
 	Metrics       *fluentconf.Section `section:"metrics" doc:"accepted for compatibility, without effect"`

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// dropOwnPages has no counterpart here.
+func dropOwnPages() {}
