@@ -19,9 +19,7 @@ require (
 	github.com/tinylib/msgp v1.6.5
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.5
-	golang.org/x/sync v0.25.0
 	golang.org/x/sys v0.50.0
-	golang.org/x/time v0.16.0
 	pgregory.net/rapid v1.3.0
 )
 
