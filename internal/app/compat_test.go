@@ -15,6 +15,8 @@ import (
 	"weir/internal/output/file"
 	"weir/internal/output/s3"
 	"weir/internal/parser"
+	"weir/internal/retag"
+	"weir/internal/web/fluentd"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/fluentd-compat.md anew")
@@ -76,6 +78,11 @@ func compatTables() string {
 		{"`<match>` `@type s3`", s3.Params{}},
 		{"`<match>` `@type route`", RouteParams{}},
 		{"`<secondary>` `@type secondary_file`", file.SecondaryParams{}},
+		{"`<match>` `@type rewrite_tag_filter`", retag.Params{}},
+		{"`<source>` `@type prometheus`", fluentd.PrometheusParams{}},
+		{"`<source>` `@type prometheus_output_monitor`, `prometheus_monitor`", fluentd.MonitorParams{}},
+		{"`<source>` `@type monitor_agent`", fluentd.AgentParams{}},
+		{"`<filter>` `@type prometheus`", fluentd.FilterParams{}},
 		{"`<buffer>`", config.Buffer{}},
 		{"`<system>`", config.System{}},
 	} {
