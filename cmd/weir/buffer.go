@@ -17,11 +17,12 @@ import (
 	"weir/internal/app"
 	"weir/internal/buffer"
 	"weir/internal/event"
+	"weir/internal/fluentbuffer"
 	"weir/internal/ledger"
 	"weir/internal/vfs"
 )
 
-const bufferHelp = `weir buffer ls|verify|dump|drain [flags] DIR
+const bufferHelp = `weir buffer ls|verify|dump|drain|import [flags] DIR
 
 Looks into the directory of a file buffer.
 
@@ -32,6 +33,12 @@ Looks into the directory of a file buffer.
   drain   takes out the events that wait: with -c FILE they are delivered through the output
           of that configuration which has this buffer (or through --output ID), without it
           they are written as JSON lines to standard output. weir must not be running on it.
+  import  DIR is what a file buffer of Fluentd has left: a directory, or a pattern with one *.
+          With -c FILE its events are stored in the buffer of the output of that
+          configuration which has this path (or of --output ID) and delivered, without it
+          they are written as JSON lines. Chunks move to fluentd-imported, and are removed
+          once delivered. Neither weir nor Fluentd may be running on it. Exit code 1 if
+          anything is left.
 `
 
 func runBuffer(args []string, stdout, stderr io.Writer) int {
@@ -48,7 +55,7 @@ func runBuffer(args []string, stdout, stderr io.Writer) int {
 		fs.BoolVar(&c.json, "json", false, "write JSON")
 	case "dump":
 		fs.BoolVar(&c.pending, "pending", false, "leave out batches that have ended")
-	case "drain":
+	case "drain", "import":
 		fs.StringVar(&c.config, "c", "", "configuration `file` with the output to deliver through")
 		fs.StringVar(&c.output, "output", "", "`id` of the output, if the directory is not its own buffer")
 		fs.DurationVar(&c.grace, "for", 10*time.Minute, "give up after this long")
@@ -76,6 +83,8 @@ func runBuffer(args []string, stdout, stderr io.Writer) int {
 		err = c.dump()
 	case "drain":
 		ok, err = c.drain()
+	case "import":
+		ok, err = c.importLeft()
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "weir buffer %s: %v\n", verb, err)
@@ -130,13 +139,21 @@ func (c *bufferCommand) inspect(payloads bool) (ok bool, err error) {
 	if info.Aside > 0 {
 		fmt.Fprintf(c.out, "%d damaged pieces are kept aside in *.damaged files\n", info.Aside)
 	}
-	lot := false
+	lot, fluentd := false, 0
 	for _, u := range info.Unknown {
 		if u == app.ParkedDir {
 			lot = true
 			continue
 		}
-		fmt.Fprintln(c.out, "not a file of the buffer:", u)
+		if fluentbuffer.IsFile(u) {
+			fluentd++
+		}
+		if !app.Beside(u) {
+			fmt.Fprintln(c.out, "not a file of the buffer:", u)
+		}
+	}
+	if fluentd > 0 {
+		fmt.Fprintf(c.out, "%d files are of a buffer that Fluentd left: weir run takes them over, or weir buffer import\n", fluentd)
 	}
 	if payloads && len(info.Problems) == 0 {
 		fmt.Fprintln(c.out, "every checksum is right")
@@ -203,18 +220,26 @@ func (c *bufferCommand) drain() (ok bool, err error) {
 	if c.config == "" {
 		return true, c.drainToStdout(ctx, log)
 	}
-	plan, d := app.Load(c.config, app.Env{Flags: app.Flags{IncludeDir: includeDir(os.LookupEnv)}}, false)
-	for _, e := range d.Errors {
-		fmt.Fprintln(c.err, e)
-	}
-	if len(d.Errors) > 0 {
-		return false, fmt.Errorf("%s has %d error(s)", c.config, len(d.Errors))
+	plan, err := c.plan()
+	if err != nil {
+		return false, err
 	}
 	left, err := app.Drain(ctx, plan, app.Options{Log: log}, c.dir, c.output)
 	if err == nil {
 		fmt.Fprintf(c.out, "%d events are left\n", left)
 	}
 	return left == 0, err
+}
+
+func (c *bufferCommand) plan() (*app.Plan, error) {
+	plan, d := app.Load(c.config, app.Env{Flags: app.Flags{IncludeDir: includeDir(os.LookupEnv)}}, false)
+	for _, e := range d.Errors {
+		fmt.Fprintln(c.err, e)
+	}
+	if len(d.Errors) > 0 {
+		return nil, fmt.Errorf("%s has %d error(s)", c.config, len(d.Errors))
+	}
+	return plan, nil
 }
 
 func (c *bufferCommand) drainToStdout(ctx context.Context, log *slog.Logger) (err error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"runtime/debug"
+	"time"
 
 	"weir/internal/app"
 )
@@ -15,6 +16,31 @@ func boundMemory(plan *app.Plan) {
 	}
 	if limit := plan.System.MemoryLimit; limit != nil && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(*limit))
+	}
+}
+
+// quiet notices that no events come any more, and gives memory back once then.
+type quiet struct {
+	app    *app.App
+	tick   *time.Ticker
+	before uint64 // events admitted when it last looked
+	shrunk bool   // since events last came
+}
+
+func newQuiet(a *app.App) *quiet {
+	return &quiet{app: a, tick: time.NewTicker(20 * time.Second), shrunk: true}
+}
+
+func (q *quiet) look() {
+	sum := q.app.Totals()
+	came := sum.Admitted != q.before
+	q.before = sum.Admitted
+	switch {
+	case came:
+		q.shrunk = false
+	case !q.shrunk:
+		q.shrunk = true
+		shrink()
 	}
 }
 

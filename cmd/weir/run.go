@@ -126,8 +126,12 @@ func serve(s *setup, plan *app.Plan, o app.Options) int {
 		return exitFault
 	}
 	shrink()
+	quiet := newQuiet(a)
+	defer quiet.tick.Stop()
 	for {
 		select {
+		case <-quiet.tick.C:
+			quiet.look()
 		case <-a.Done():
 			a.Stop(context.Background())
 			return exitOK
