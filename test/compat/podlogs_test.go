@@ -13,11 +13,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,13 +153,109 @@ func podLogs(t *testing.T, strict bool) {
 	send(t, "127.0.0.1:24284", base, events)
 	w.Drained()
 	w.Stop(weirtest.Patience)
-	w.LogAtMost(0, 2) // the two warnings about buffers in memory
+	w.LogAtMost(0, 3) // buffers in memory, twice; the events that have no kubernetes key
 	compareLogs(t, logs, base)
 	compareObjects(t, backend, base)
 	for outcome, n := range logs.Stats().Requests["PutLogEvents"] {
 		if strings.Contains(outcome, "Token") {
 			t.Errorf("%d requests ended as %s", n, outcome)
 		}
+	}
+}
+
+// TestPodLogsTwoReplicas runs two replicas with four flush threads each against one endpoint
+// that enforces sequence tokens, which is what the file's owners could not do: every event
+// arrives once, in order for each sender and stream, without an error anywhere.
+func TestPodLogsTwoReplicas(t *testing.T) {
+	logs := weirtest.Endpoint(t, emulator.Options{StrictTokens: true})
+	backend := s3mem.New()
+	if err := backend.CreateBucket("foobar"); err != nil {
+		t.Fatal(err)
+	}
+	s3 := httptest.NewServer(gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	defer s3.Close()
+	config, err := os.ReadFile("testdata/pod-logs.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Both run on one host here, so they need a port each, and flush more often to meet.
+	text := strings.ReplaceAll(strings.ReplaceAll(string(config), "port 24284", "port $PORT"), "flush_interval 5s", "flush_interval 0.1")
+	text += "<source>\n  @type prometheus\n  port $METRICS\n</source>\n<source>\n  @type prometheus_output_monitor\n</source>\n"
+	var replicas []*weirtest.Weir
+	var metrics []int
+	for range 2 {
+		port := weirtest.Port(t)
+		w := weirtest.New(t, logs, strings.ReplaceAll(text, "$METRICS", fmt.Sprint(port)))
+		w.Env = append(w.Env, "AWS_ENDPOINT_URL_S3="+s3.URL, "ENVIRONMENT=stage", "TZ=UTC")
+		w.Start()
+		replicas, metrics = append(replicas, w), append(metrics, port)
+	}
+	base := time.Now().Add(-time.Minute).Truncate(time.Second)
+	const each, pods = 400, 3
+	var wg sync.WaitGroup
+	for r, w := range replicas {
+		wg.Go(func() {
+			var events []input
+			for i := range each {
+				text := fmt.Sprintf(`{"log":"%d %d","kubernetes":{"namespace_name":"shop","pod_name":"web-%d"}}`, r, i, i%pods)
+				events = append(events, input{Tag: "kube.x", DT: int64(i / 100), Record: json.RawMessage(text)})
+			}
+			send(t, w.Addr(), base, events)
+		})
+	}
+	wg.Wait()
+	for i, w := range replicas {
+		w.Drained()
+		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		found := regexp.MustCompile(`(?m)^fluentd_output_status_num_errors\{.*\} (\S+)$`).FindAllSubmatch(body, -1)
+		if len(found) != 2 {
+			t.Errorf("metrics of replica %d:\n%s", i, body)
+		}
+		for _, m := range found {
+			if string(m[1]) != "0" {
+				t.Errorf("replica %d: %s", i, m[0])
+			}
+		}
+		w.Stop(weirtest.Patience)
+		w.LogAtMost(0, 2)
+	}
+	seen := map[string]int{}
+	for _, g := range logs.Groups() {
+		for _, s := range logs.Streams(g.Name) {
+			last := map[int]int{0: -1, 1: -1}
+			for _, e := range logs.Events(g.Name, s.Name) {
+				var m struct{ Log string }
+				var r, i int
+				if err := json.Unmarshal([]byte(e.Message), &m); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := fmt.Sscanf(m.Log, "%d %d", &r, &i); err != nil {
+					t.Fatal(err)
+				}
+				seen[m.Log]++
+				if i <= last[r] {
+					t.Errorf("stream %s: event %d of sender %d behind its %d", s.Name, i, r, last[r])
+				}
+				last[r] = i
+			}
+		}
+	}
+	if len(seen) != 2*each {
+		t.Errorf("%d events arrived, want %d", len(seen), 2*each)
+	}
+	for e, n := range seen {
+		if n != 1 {
+			t.Errorf("event %q arrived %d times", e, n)
+		}
+	}
+	list, err := backend.ListBucket("foobar", nil, gofakes3.ListBucketPage{})
+	if err != nil || len(list.Contents) < 2*pods {
+		t.Errorf("%d objects (%v)", len(list.Contents), err)
 	}
 }
 
