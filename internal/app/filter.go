@@ -35,6 +35,11 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 		id = prm.Value.Text
 	}
 	fp := &filterPlan{typ: typ, id: p.identify(s, typ, id)}
+	if typ == "kubernetes_metadata" {
+		p.d.Warn(pos, "kubernetes_metadata asks no API server here: events pass as they come", "let Fluent Bit's kubernetes filter add the metadata where the pods run")
+		fp.filter = passing{}
+		return fp
+	}
 	if typ == "prometheus" {
 		f := p.metrics.NewFilter(s, p.d)
 		if f == nil {
@@ -54,7 +59,7 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 		Lookup: p.env.Lookup, Now: time.Now, Random: fillRandom, PID: os.Getpid(),
 	}, p.d)
 	if !known {
-		p.d.Error(pos, fmt.Sprintf("weir has no filter of type %q", typ), "filters are grep, parser, record_transformer, prometheus and stdout")
+		p.d.Error(pos, fmt.Sprintf("weir has no filter of type %q", typ), "filters are grep, parser, record_transformer, prometheus, stdout and kubernetes_metadata, which passes events on")
 		return nil
 	}
 	if f == nil {
@@ -102,5 +107,14 @@ func (f *stdoutFilter) Apply(s *filter.Scratch, tag string, src, _ []byte) (out 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, _ = f.w.Write(text) // a closed standard output is no reason to stop carrying logs
+	return src, kept, 0
+}
+
+// passing is a filter that passes everything on.
+type passing struct{}
+
+// Apply implements filter.Filter.
+func (passing) Apply(_ *filter.Scratch, _ string, src, _ []byte) (out []byte, kept, failed int) {
+	kept, _, _, _, _ = event.Check(src)
 	return src, kept, 0
 }
