@@ -16,21 +16,25 @@ type benchCase struct {
 	peer   int // of Fluent Bit 5.1, measured when the target was set
 	job    job
 	key    string // message_keys; "": the whole record as JSON
+	// rewrite puts the filter and the two rewrite_tag_filter of pod-logs.conf in between.
+	rewrite bool
 }
 
 // cases are the rows of the table, with the targets that the project has set itself.
 func cases() []benchCase {
 	return []benchCase{
 		{"kubernetes", "PackedForward 1000 x Kubernetes record, whole record as JSON", 400_000, 185_000,
-			job{Mode: fc.Packed, PerMessage: 1000, Record: "kubernetes"}, ""},
+			job{Mode: fc.Packed, PerMessage: 1000, Record: "kubernetes"}, "", false},
 		{"packed1000", "PackedForward 1000 x 256 bytes, one key as message", 700_000, 266_000,
-			job{Mode: fc.Packed, PerMessage: 1000, Record: "docker", Size: 256}, "log"},
+			job{Mode: fc.Packed, PerMessage: 1000, Record: "docker", Size: 256}, "log", false},
 		{"packed10", "PackedForward 10 x 256 bytes, one key", 400_000, 175_000,
-			job{Mode: fc.Packed, PerMessage: 10, Record: "docker", Size: 256}, "log"},
+			job{Mode: fc.Packed, PerMessage: 10, Record: "docker", Size: 256}, "log", false},
 		{"message", "Message mode, one event a message", 350_000, 154_000,
-			job{Mode: fc.Message, PerMessage: 100, Record: "docker", Size: 256}, "log"},
+			job{Mode: fc.Message, PerMessage: 100, Record: "docker", Size: 256}, "log", false},
 		{"gzip", "gzip PackedForward 1000 x Kubernetes record", 300_000, 169_000,
-			job{Mode: fc.Gzip, PerMessage: 1000, Record: "kubernetes"}, ""},
+			job{Mode: fc.Gzip, PerMessage: 1000, Record: "kubernetes"}, "", false},
+		{"rewrite", "the first, by a Ruby record_transformer with two fields and two rewrite_tag_filter", 240_000, 0,
+			job{Mode: fc.Packed, PerMessage: 1000, Record: "kubernetes"}, "", true},
 	}
 }
 

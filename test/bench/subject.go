@@ -54,6 +54,7 @@ type setup struct {
 	limit    string  // total_limit_size
 	threads  int     // flush_thread_count
 	overflow string
+	rewrite  bool // events get new fields and two new tags on the way
 }
 
 func (u setup) withDefaults() setup {
@@ -147,6 +148,34 @@ func (r *running) failed(err error) error {
 	return fmt.Errorf("%s: %w; its log ends with:\n%s", r.s.name, err, log)
 }
 
+// rewriteRoute is what pod-logs.conf does with events before they are stored.
+const rewriteRoute = `<filter bench bench.*>
+  @type record_transformer
+  enable_ruby true
+  <record>
+    namespace ${record["kubernetes"]["namespace_name"]}
+    pod ${record["kubernetes"]["pod_name"]}
+  </record>
+</filter>
+<match bench bench.*>
+  @type rewrite_tag_filter
+  <rule>
+    key namespace
+    pattern /(.+)/
+    tag step.$1
+  </rule>
+</match>
+<match step.*>
+  @type rewrite_tag_filter
+  <rule>
+    key pod
+    pattern /(.+)/
+    tag ${tag}.pod.$1
+  </rule>
+</match>
+<match **>
+`
+
 // weirConfig is a configuration as a user would write it: file buffer, durability sync.
 func weirConfig(port int, endpoint, dir string, u setup) string {
 	message, stream := "", "log_stream_name bench"
@@ -156,13 +185,16 @@ func weirConfig(port int, endpoint, dir string, u setup) string {
 	if u.streams {
 		stream = "use_tag_as_stream true"
 	}
+	route := "<match **>\n"
+	if u.rewrite {
+		route = rewriteRoute
+	}
 	return fmt.Sprintf(`<source>
   @type forward
   bind 127.0.0.1
   port %d
 </source>
-<match **>
-  @type cloudwatch_logs
+%s  @type cloudwatch_logs
   region us-east-1
   endpoint https://%s
   log_group_name bench
@@ -180,7 +212,7 @@ func weirConfig(port int, endpoint, dir string, u setup) string {
     retry_max_interval 5s
   </buffer>
 </match>
-`, port, endpoint, stream, message, dir, u.limit, u.flush, u.threads, u.overflow)
+`, port, route, endpoint, stream, message, dir, u.limit, u.flush, u.threads, u.overflow)
 }
 
 // fluentConfig is the same for Fluent Bit.
