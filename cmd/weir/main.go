@@ -28,7 +28,7 @@ func commands() []command {
 		{"check", "check a configuration file and show its routes", runCheck},
 		{"demo", "show the whole path on this machine, without configuration or AWS", runDemo},
 		{"emulate", "serve a local CloudWatch Logs endpoint", runEmulate},
-		{"buffer", "look into a buffer directory: ls, verify, dump, drain", runBuffer},
+		{"buffer", "look into a buffer directory: ls, verify, dump, drain, import", runBuffer},
 		{"version", "print the version", runVersion},
 	}
 }

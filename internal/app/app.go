@@ -54,6 +54,7 @@ type App struct {
 	ctx       context.Context    // of the inputs
 	running   sync.WaitGroup     // inputs
 	retiring  sync.WaitGroup     // outputs that a reload has removed
+	importing sync.WaitGroup     // importers of what Fluentd left; they end with the buffers
 	retireCtx context.Context    // ends what they may still do
 	endRetire context.CancelFunc
 }
@@ -123,6 +124,12 @@ func (a *App) start(undo *cleanups) (err error) {
 	for _, r := range g.order {
 		r.start()
 	}
+	a.mu.Unlock() // the status page and Stop need it
+	a.importLeft(g)
+	a.mu.Lock()
+	if a.stopped {
+		return errStopped
+	}
 	for _, in := range a.inputs {
 		a.runInput(in)
 	}
@@ -171,6 +178,7 @@ func (a *App) Stop(ctx context.Context) {
 	}
 	wg.Wait()
 	a.retiring.Wait()
+	a.importing.Wait()
 	a.report()
 	if a.web != nil {
 		a.web.close()

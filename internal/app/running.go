@@ -175,14 +175,14 @@ func (r *runningOutput) openBuffers(a *App) (err error) {
 	if b.ParkingLimit != nil {
 		lot = int64(*b.ParkingLimit)
 	}
-	o.Beside = ParkedDir
+	o.Beside = Beside
 	if r.buf, err = buffer.Open(o); err != nil {
 		return err
 	}
 	if lot <= 0 {
 		return nil
 	}
-	o.Dir, o.Beside = r.lotDir(), ""
+	o.Dir, o.Beside = r.lotDir(), nil
 	if !b.File() {
 		o.FS = vfs.NewMem(0)
 	}

@@ -25,9 +25,12 @@ type ask struct {
 	events int
 	bytes  int  // of entries
 	never  bool // one of them is larger than a batch may be
+	policy Overflow
+	full   func() // called before it waits for room; may be nil
 }
 
 func (b *Buffer) ask(ts []event.Batch) (a ask, err error) {
+	a.policy = b.o.Overflow
 	for i := range ts {
 		t := &ts[i]
 		if t.Count <= 0 {
@@ -114,6 +117,29 @@ func (b *Buffer) Append(ctx context.Context, t event.Batch) (Seq, error) {
 	return seq, nil
 }
 
+// AppendWaiting is Append for somebody who can wait: without room it blocks, whatever
+// Options.Overflow says, and nothing is given up for it. full, if not nil, is called each time before
+// it waits, with the buffer locked: it must neither block nor call the buffer.
+func (b *Buffer) AppendWaiting(ctx context.Context, t event.Batch, full func()) (Seq, error) {
+	one := [1]event.Batch{t}
+	a, err := b.ask(one[:])
+	if err != nil {
+		return 0, err
+	}
+	a.policy, a.full = Block, full
+	b.mu.Lock()
+	if t.Count > 0 {
+		if err := b.reserve(ctx, &a); err != nil {
+			b.mu.Unlock()
+			return 0, err
+		}
+	}
+	seq := b.commit(&t)
+	b.mu.Unlock()
+	b.kickCommitter()
+	return seq, nil
+}
+
 // reserve is Reserve with mu held.
 func (b *Buffer) reserve(ctx context.Context, a *ask) error {
 	if a.need > b.limit || a.never {
@@ -189,11 +215,14 @@ func (b *Buffer) openSize() int64 {
 func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) error {
 	b.noteFull(reason)
 	b.squeeze()
-	switch b.o.Overflow {
+	switch a.policy {
 	case Throw:
 		b.full.refused += uint64(a.events)
 		return b.refusals[reason]
 	case Block:
+		if a.full != nil {
+			a.full()
+		}
 		return b.sleep(ctx, &b.roomWait, 0)
 	case DropOldest:
 		// Only room in the files can be made by giving something up.
@@ -219,7 +248,7 @@ func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) err
 // tooBig is for batches that can never fit.
 func (b *Buffer) tooBig(a *ask) error {
 	b.noteFull(ledger.BufferFull)
-	if b.o.Overflow == Throw || b.o.Overflow == Block {
+	if a.policy == Throw || a.policy == Block {
 		return fmt.Errorf("append to buffer %s: a batch of %d bytes never fits; raise total_limit_size (now %d): %w",
 			b.o.Dir, a.bytes, b.limit, input.ErrRefused)
 	}

@@ -28,7 +28,11 @@ func TestBeside(t *testing.T) {
 	}
 	for beside, want := range map[string]string{"lot": "files=[stray]", "": "lot"} {
 		var logged bytes.Buffer
-		b, err := Open(Options{FS: fs, Dir: "b", Book: &ledger.Book{}, Log: slog.New(slog.NewTextHandler(&logged, nil)), Limit: 1 << 20, Beside: beside})
+		o := Options{FS: fs, Dir: "b", Book: &ledger.Book{}, Log: slog.New(slog.NewTextHandler(&logged, nil)), Limit: 1 << 20}
+		if beside != "" {
+			o.Beside = func(name string) bool { return name == beside }
+		}
+		b, err := Open(o)
 		if err != nil {
 			t.Fatal(err)
 		}

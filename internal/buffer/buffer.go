@@ -45,16 +45,16 @@ type Options struct {
 	Dir        string // the buffer's own directory, created if missing
 	Book       *ledger.Book
 	Log        *slog.Logger
-	Limit      int64         // total_limit_size: bytes of all segment files, kept to the byte
-	MinFree    int64         // free-space floor of the file system; below it acts like Limit
-	Overflow   Overflow      //
-	Durability Durability    //
-	SyncEvery  time.Duration // for Interval; default 1 s
-	Compress   string        // "", "text", "gzip" or "zstd": how frame payloads are stored
-	Segment    int64         // size at which a new segment begins; default Limit/16 within 1 and 64 MiB, never above Limit/8
-	Recent     int64         // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
-	Beside     string        // name in Dir that is somebody else's, as is known: not warned about; may be empty
-	Parked     bool          // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
+	Limit      int64                  // total_limit_size: bytes of all segment files, kept to the byte
+	MinFree    int64                  // free-space floor of the file system; below it acts like Limit
+	Overflow   Overflow               //
+	Durability Durability             //
+	SyncEvery  time.Duration          // for Interval; default 1 s
+	Compress   string                 // "", "text", "gzip" or "zstd": how frame payloads are stored
+	Segment    int64                  // size at which a new segment begins; default Limit/16 within 1 and 64 MiB, never above Limit/8
+	Recent     int64                  // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
+	Beside     func(name string) bool // tells names in Dir that are known to be somebody else's: not warned about; may be nil
+	Parked     bool                   // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
 }
 
 // What a Buffer's methods fail with, wrapped.

@@ -114,7 +114,9 @@ func (b *Buffer) recover() error {
 	if err != nil {
 		return err
 	}
-	f.unknown = slices.DeleteFunc(f.unknown, func(name string) bool { return name == b.o.Beside })
+	if b.o.Beside != nil {
+		f.unknown = slices.DeleteFunc(f.unknown, b.o.Beside)
+	}
 	if len(f.unknown) > 0 {
 		b.o.Log.Warn("buffer directory holds files that are not the buffer's; they are left alone", "dir", b.o.Dir, "files", f.unknown)
 	}
