@@ -165,6 +165,7 @@ func (p *planner) context(label string, s *fluentconf.Section) {
 				c.rules = append(c.rules, r)
 			}
 		} else if m := p.match(r); m != nil {
+			p.circle(pattern, m)
 			c.table.AddMatch(pattern, m)
 			c.rules = append(c.rules, r)
 		}
@@ -243,6 +244,25 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 		}
 	}
 	return m
+}
+
+// circle warns about a rewrite_tag_filter whose new tags its own <match> takes again.
+func (p *planner) circle(pattern *router.Pattern, m *matchPlan) {
+	for _, e := range m.ends {
+		if e.rewrite == nil || e.label != "" {
+			continue
+		}
+		hint := "send them to a label: write @label @NAME in this section, and the next steps into <label @NAME>"
+		fixed, any := e.rewrite.Tags()
+		for _, tag := range fixed {
+			if pattern.Match(tag) {
+				p.d.Warn(e.pos, fmt.Sprintf("the new tag %q is taken by this <match> again: its events go round in a circle and are dropped", tag), hint)
+			}
+		}
+		if any && pattern.All() {
+			p.d.Warn(e.pos, "every new tag is taken by this <match> again: events go round in a circle and are dropped", hint)
+		}
+	}
 }
 
 // rewriter reads a rewrite_tag_filter; nil after an error.

@@ -178,3 +178,19 @@ func appendPart(dst []byte, tag string, n int) []byte {
 	}
 	return append(dst, tag...)
 }
+
+// Tags lists the new tags of rules without a label, as far as they are the same for every
+// event; any says that others depend on the event.
+func (r *Rewriter) Tags() (fixed []string, any bool) {
+	for i := range r.rules {
+		ru := &r.rules[i]
+		switch {
+		case ru.label != "":
+		case len(ru.tag) == 1 && ru.tag[0].kind == literal:
+			fixed = append(fixed, ru.tag[0].text)
+		default:
+			any = true
+		}
+	}
+	return fixed, any
+}
