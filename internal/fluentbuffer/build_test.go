@@ -15,7 +15,7 @@ import (
 )
 
 // The files that these functions write follow the description of Fluentd's format; those
-// in testdata, if any, were written by Fluentd itself.
+// in testdata were written by Fluentd's own code.
 
 const (
 	idA = "5f0a1b2c3d4e5f60718293a4b5c6d7e8"
@@ -44,8 +44,7 @@ func (m meta) bytes() []byte {
 		pairs[1][1] = event.AppendStr(nil, m.tag)
 	}
 	if !m.noID {
-		// Ruby writes the 16 raw bytes as a str.
-		pairs = append(pairs, [2][]byte{event.AppendStr(nil, "id"), event.AppendStr(nil, bytes.Repeat([]byte{0xfe}, 16))})
+		pairs = append(pairs, [2][]byte{event.AppendStr(nil, "id"), event.AppendBin(nil, bytes.Repeat([]byte{0xfe}, 16))})
 	}
 	if !m.noTimes {
 		pairs = append(pairs, [2][]byte{event.AppendStr(nil, "c"), event.AppendInt(nil, m.created)}, [2][]byte{event.AppendStr(nil, "m"), event.AppendInt(nil, m.modified)})
