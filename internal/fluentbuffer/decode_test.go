@@ -3,6 +3,7 @@ package fluentbuffer
 import (
 	"bytes"
 	"errors"
+	"io"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -46,19 +47,12 @@ func TestDecode(t *testing.T) {
 		{name: "long tag", data: cat(entries(1, 1), tagged(strings.Repeat("t", maxTag+1), 1, 1)), want: "meta:1", bad: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for how, r := range map[string]func() (Result, error, got){
-				"whole": func() (Result, error, got) {
-					var g got
-					r, err := Decode(bytes.NewReader(c.data), "meta", g.emit)
-					return r, err, g
-				},
-				"in halves": func() (Result, error, got) {
-					var g got
-					r, err := Decode(iotest.HalfReader(bytes.NewReader(c.data)), "meta", g.emit)
-					return r, err, g
-				},
+			for how, r := range map[string]io.Reader{
+				"whole":     bytes.NewReader(c.data),
+				"in halves": iotest.HalfReader(bytes.NewReader(c.data)),
 			} {
-				res, err, g := r()
+				var g got
+				res, err := Decode(r, "meta", g.emit)
 				if !errors.Is(err, c.fails) || (err == nil) != (c.fails == nil) {
 					t.Errorf("%s: error %v, want %v", how, err, c.fails)
 				}
