@@ -3,8 +3,8 @@ package fluentbuffer
 import (
 	"bytes"
 	"errors"
-	"io"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
