@@ -2,10 +2,9 @@ package vfstest
 
 import (
 	"io"
-	"syscall"
 	"os"
-
-	"weir/internal/vfs"
+	"slices"
+	"syscall"
 )
 
 type file struct {
