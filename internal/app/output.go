@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ type outputPlan struct {
 	buffer    config.Buffer
 	dir       string // of the file buffer; "" for memory
 	null      bool
-	noPark    bool // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
+	slow      time.Duration // slow_flush_log_threshold
+	noPark    bool          // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
 	workers   int
 	maxEvents int // in one request; 0: no own limit
 	secondary *outputPlan
@@ -81,6 +83,7 @@ func (p *planner) output(s *fluentconf.Section, typ string, pos fluentconf.Pos) 
 		}
 	}
 	o.id = p.identify(s, typ, id)
+	o.slow = slowFlush(s)
 	if !o.null {
 		p.bufferOf(o, s, id)
 	}
@@ -149,6 +152,17 @@ func (p *planner) bufferOf(o *outputPlan, s *fluentconf.Section, id string) {
 		p.d.Error(b.Pos, fmt.Sprintf("the buffer directory %s is already used at %s", o.dir, at), "give each output a path of its own")
 	}
 	p.paths[o.dir] = b.Pos
+}
+
+// slowFlush is slow_flush_log_threshold, Fluentd's 20 s without it. That the text is a number
+// is checked where the plug-in's own parameters are decoded.
+func slowFlush(s *fluentconf.Section) time.Duration {
+	if prm := s.Get("slow_flush_log_threshold"); prm != nil && prm.Value.State == fluentconf.Text {
+		if secs, err := strconv.ParseFloat(strings.TrimSpace(prm.Value.Text), 64); err == nil {
+			return time.Duration(secs * float64(time.Second))
+		}
+	}
+	return 20 * time.Second
 }
 
 // bufferDir is the directory of a file buffer for Fluentd's path parameter, which is a

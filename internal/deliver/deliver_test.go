@@ -478,3 +478,26 @@ func TestStopIsQuickWhenAllIsDelivered(t *testing.T) {
 		}
 	})
 }
+
+func TestSlowRequestsAreCountedAndSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		out.answer = func(lane string, _ []uint32) output.Result {
+			if lane == "slow" {
+				time.Sleep(3 * time.Second)
+			}
+			return output.Result{}
+		}
+		r := newRig(t, out, func(o *Options) { o.SlowFlush = 2 * time.Second })
+		r.append(batch("slow", 0, 1))
+		r.append(batch("quick", 0, 1))
+		time.Sleep(10 * time.Second)
+		if n := r.d.Stats().Slow; n != 1 {
+			t.Errorf("%d slow requests, want 1", n)
+		}
+		if n := strings.Count(r.logs(), "a request took long"); n != 1 {
+			t.Errorf("%d lines:\n%s", n, r.logs())
+		}
+		r.stop(time.Minute)
+	})
+}
