@@ -36,6 +36,9 @@ prepare() {
   if ! have aws && ! install awscli; then
     leave_out "AWS CLI against the local endpoint" "aws is not on the PATH (apt-get install awscli)"
   fi
+  if ! have moto_server; then
+    leave_out "comparison with moto" "moto_server is not on the PATH (pip install 'moto[server]')"
+  fi
   if ! have fluent-bit; then
     leave_out "live Fluent Bit as a client" "fluent-bit is not on the PATH; recorded streams of its forward output are used"
   fi
@@ -100,7 +103,23 @@ fuzz() {
 
 e2e() {
   say "end to end"
-  go test -count=1 ./test/...
+  # -v, so that a test that leaves itself out can be named at the end.
+  local ok=0
+  go test -count=1 -v ./test/... >build/e2e.log 2>&1 || ok=$?
+  if [ "$ok" != 0 ]; then
+    cat build/e2e.log
+    exit 1
+  fi
+  grep -E '^(ok|FAIL|\?) ' build/e2e.log || grep -E '^(ok|FAIL)' build/e2e.log
+  skipped build/e2e.log
+}
+
+# skipped LOG notes the tests that have left themselves out.
+skipped() {
+  local line
+  while read -r line; do
+    leave_out "${line%% *}" "see $1"
+  done < <(sed -n 's/^ *--- SKIP: //p' "$1")
 }
 
 summary() {
