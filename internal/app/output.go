@@ -192,6 +192,7 @@ func (o *outputPlan) retry() deliver.Retry {
 	if b.RetryMaxTimes != nil {
 		r.MaxTimes = *b.RetryMaxTimes
 	}
+	r.Secondary = b.RetryThreshold
 	if b.ParkAfter != nil {
 		r.ParkAfter = *b.ParkAfter
 	}
@@ -199,6 +200,15 @@ func (o *outputPlan) retry() deliver.Retry {
 		r.ParkAfter = 0
 	}
 	return r
+}
+
+// pause is flush_thread_burst_interval where the file writes it: Fluentd's default of one
+// second after every flush is a ceiling that nobody asks for.
+func (o *outputPlan) pause() time.Duration {
+	if b := o.buffer.BurstInterval; b != nil && *b > 0 {
+		return time.Duration(*b * float64(time.Second))
+	}
+	return 0
 }
 
 // linger is how long events of this output wait for company.

@@ -152,7 +152,7 @@ func (a *App) newOutput(o *outputPlan, prev *runningOutput) (r *runningOutput, e
 	r.del = deliver.New(deliver.Options{
 		ID: o.id, Buffer: r.buf, Output: r.out, Log: a.o.Log, Retry: o.retry(), Linger: o.linger(),
 		Workers: max(o.workers, b.Threads, 1), PerLane: b.PerStream, Throttle: a.throttle(r.out.Scope()),
-		ReadAhead: int(min(b.TotalLimit/4, 1<<30)), SlowFlush: o.slow, Parking: r.lot, Secondary: r.secondary,
+		ReadAhead: int(min(b.TotalLimit/4, 1<<30)), SlowFlush: o.slow, Pause: o.pause(), Parking: r.lot, Secondary: r.secondary,
 	})
 	return r, nil
 }

@@ -30,7 +30,7 @@ type Buffer struct {
 	ThreadInterval     float64       `conf:"flush_thread_interval" default:"1.0" doc:"accepted for compatibility: nothing is polled"`
 	BurstInterval      *float64      `conf:"flush_thread_burst_interval" doc:"pause after each request; Fluentd's default of one second is not kept"`
 	PerStream          int           `conf:"max_in_flight_per_stream" default:"1" min:"1" doc:"requests in flight for one stream; above 1 the order of events of one time may be lost"`
-	DelayedCommit      time.Duration `conf:"delayed_commit_timeout" default:"60" doc:"how long an asynchronous output waits for an acknowledgement"`
+	DelayedCommit      time.Duration `conf:"delayed_commit_timeout" default:"60" doc:"accepted for compatibility: no output here acknowledges later"`
 	DrainOrder         string        `conf:"drain_order" enum:"oldest_first|live_first" default:"oldest_first" doc:"what is sent first after an outage"`
 	QueuedChunksLimit  *int          `conf:"queued_chunks_limit_size" doc:"accepted for compatibility, without effect"`
 	ChunkFullThreshold float64       `conf:"chunk_full_threshold" default:"0.95" doc:"share of its limit at which a chunk is sent"`
@@ -41,10 +41,10 @@ type Buffer struct {
 	ChunkRecords    *int           `conf:"chunk_limit_records" doc:"events of a chunk"`
 	QueueLength     *int           `conf:"queue_limit_length" doc:"older way to say total_limit_size: chunks of chunk_limit_size"`
 	Compress        string         `conf:"compress" enum:"text|gzip|zstd" default:"text" doc:"how events are stored"`
-	DecompressLimit Size           `conf:"decompression_size_limit" default:"256m" doc:"largest chunk that is unpacked"`
+	DecompressLimit Size           `conf:"decompression_size_limit" default:"256m" doc:"accepted for compatibility: chunks are unpacked piece by piece"`
 	CalcNumRecords  bool           `conf:"calc_num_records" default:"true" doc:"accepted for compatibility, without effect"`
 	ChunkFormat     string         `conf:"chunk_format" enum:"auto|msgpack|text" default:"auto" doc:"accepted for compatibility, without effect"`
-	BackupDisabled  bool           `conf:"disable_chunk_backup" default:"false" doc:"do not keep what can never be delivered"`
+	BackupDisabled  bool           `conf:"disable_chunk_backup" default:"false" doc:"accepted for compatibility: what can never be delivered is booked with its reason, not backed up"`
 	MinFree         Size           `conf:"min_free_space" default:"256m" doc:"free space that a file buffer leaves on its file system"`
 	Durability      string         `conf:"durability" enum:"sync|interval|os" doc:"when an event counts as stored: after fdatasync, with one every sync_interval, or after the write; default sync for file"`
 	SyncInterval    time.Duration  `conf:"sync_interval" default:"1s" doc:"time between two fdatasync for durability interval"`

@@ -20,7 +20,7 @@ type System struct {
 	SuppressConfigDump       bool           `conf:"suppress_config_dump" default:"false" doc:"accepted for compatibility: the configuration is not dumped"`
 	LogEventVerbose          bool           `conf:"log_event_verbose" default:"false" doc:"accepted for compatibility, without effect"`
 	WithoutSource            bool           `conf:"without_source" default:"false" doc:"start without sources"`
-	WithSourceOnly           bool           `conf:"with_source_only" default:"false" doc:"start sources only"`
+	WithSourceOnly           bool           `conf:"with_source_only" default:"false" doc:"accepted for compatibility, without effect"`
 	RPCEndpoint              string         `conf:"rpc_endpoint" doc:"accepted for compatibility, without effect"`
 	EnableGetDump            bool           `conf:"enable_get_dump" default:"false" doc:"accepted for compatibility, without effect"`
 	ProcessName              string         `conf:"process_name" doc:"accepted for compatibility, without effect"`

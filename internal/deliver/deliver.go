@@ -41,6 +41,10 @@ type Options struct {
 	// keep every worker busy out of the buffer's recent frames.
 	ReadAhead int
 
+	// Pause is flush_thread_burst_interval: how long a worker waits after each request. Zero,
+	// where a file does not ask for it.
+	Pause time.Duration
+
 	// SlowFlush is slow_flush_log_threshold: requests that take longer are counted and
 	// reported; 0: none.
 	SlowFlush time.Duration
@@ -90,6 +94,7 @@ type Deliverer struct {
 	building int // lanes that a worker is filling a request from
 	flights  int // requests built or being sent
 	inFlight int // requests being sent
+	resting  int // places taken by the pause after a request
 	full     int // raw bytes that fill a request, learned unless sized
 	sized    bool
 	tags     bool // requests are told the tags of their events

@@ -501,3 +501,64 @@ func TestSlowRequestsAreCountedAndSaid(t *testing.T) {
 		r.stop(time.Minute)
 	})
 }
+
+func TestPauseAfterEachRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		var mu sync.Mutex
+		var at []time.Duration
+		begin := time.Now()
+		out.answer = func(string, []uint32) output.Result {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Since(begin))
+			return output.Result{}
+		}
+		r := newRig(t, out, func(o *Options) { o.Workers, o.Pause, o.Linger.Interval = 2, time.Second, 0 })
+		for i := range 6 {
+			r.append(batch(fmt.Sprint("t", i), 0, 1))
+		}
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		want := []time.Duration{0, 0, time.Second, time.Second, 2 * time.Second, 2 * time.Second}
+		if !slices.Equal(at, want) {
+			t.Errorf("requests at %v, want %v", at, want)
+		}
+		mu.Unlock()
+		for i := range 20 {
+			r.append(batch(fmt.Sprint("t", i), 1, 1))
+		}
+		start := time.Now()
+		r.stop(time.Minute)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("stopping took %s: it does not pause", took)
+		}
+	})
+}
+
+func TestSecondaryTakesOverAfterItsShareOfTheTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		retry  Retry
+		within time.Duration
+		not    time.Duration
+	}{
+		"timeout":   {Retry{Wait: time.Second, Base: 1, Max: time.Second, Timeout: 100 * time.Second, MaxTimes: -1, Secondary: 0.8}, 90 * time.Second, 70 * time.Second},
+		"max times": {Retry{Wait: 10 * time.Second, Base: 1, Max: 10 * time.Second, Timeout: time.Hour, MaxTimes: 10, Secondary: 0.5}, 60 * time.Second, 40 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				out, second := newFake(), newFake()
+				out.answer = func(string, []uint32) output.Result { return fails(output.Throttled) }
+				r := newRig(t, out, func(o *Options) { o.Retry, o.Secondary = c.retry, second })
+				r.append(batch("a", 0, 10))
+				time.Sleep(c.not)
+				if n := second.count(); n != 0 {
+					t.Errorf("the secondary has %d events too early", n)
+				}
+				time.Sleep(c.within - c.not)
+				ascending(t, "secondary", second.got("a"), 0, 10)
+				r.stop(time.Minute)
+			})
+		})
+	}
+}

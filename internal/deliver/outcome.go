@@ -152,7 +152,7 @@ func (d *Deliverer) countFailure(f *flight, e *output.Error, now time.Time) bool
 	l.lastError, l.lastKind = e.Error(), e.Kind
 	d.last = lastError{at: now, text: l.lastError}
 	f.attempts, f.failing = l.attempts, now.Sub(l.failing)
-	return d.o.Retry.exhausted(f.attempts, f.failing)
+	return d.o.Retry.exhausted(f.attempts, f.failing) || d.o.Secondary != nil && d.o.Retry.forSecondary(f.failing)
 }
 
 // wait is how long to wait after the nth failure in a row. Callers hold d.mu.

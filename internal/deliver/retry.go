@@ -18,6 +18,7 @@ type Retry struct {
 	Timeout   time.Duration // retry_timeout, counted from the first failure
 	MaxTimes  int           // retry_max_times: retries after the first failure; < 0 for no limit
 	Forever   bool          // retry_forever: ignore Timeout and MaxTimes
+	Secondary float64       // retry_secondary_threshold: share of the time after which <secondary> is used; 0: all of it
 	ParkAfter time.Duration // how long one lane may fail before it is parked; 0 never
 }
 
@@ -53,6 +54,26 @@ func (r Retry) exhausted(n int, failing time.Duration) bool {
 		return true
 	}
 	return r.Timeout > 0 && failing >= r.Timeout
+}
+
+// forSecondary says whether a lane has failed for so long that its <secondary> takes over,
+// if it has one: after a share of Timeout, or of what MaxTimes waits make.
+func (r Retry) forSecondary(failing time.Duration) bool {
+	if r.Forever || r.Secondary <= 0 {
+		return false
+	}
+	limit := r.Timeout
+	if r.MaxTimes >= 0 {
+		r.Jitter = false
+		sum := time.Duration(0)
+		for n := 1; n <= r.MaxTimes && (limit <= 0 || sum < limit); n++ {
+			sum += r.wait(n)
+		}
+		if limit <= 0 || sum < limit {
+			limit = sum
+		}
+	}
+	return limit > 0 && failing >= time.Duration(float64(limit)*r.Secondary)
 }
 
 // exhaustedTwice is the same for what a <secondary> does not take either: it has as long

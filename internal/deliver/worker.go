@@ -259,7 +259,25 @@ func (d *Deliverer) mayGo(f *flight) bool {
 	if d.gate.shut { // one request finds out whether the endpoint is back
 		return d.inFlight == 0 && d.gate.until == 0
 	}
-	return d.inFlight < d.o.Workers
+	if d.draining {
+		return d.inFlight < d.o.Workers
+	}
+	return d.inFlight+d.resting < d.o.Workers
+}
+
+// rest keeps a request's place among the workers taken for the pause after it. Callers
+// hold d.mu.
+func (d *Deliverer) rest() {
+	if d.o.Pause <= 0 || d.draining {
+		return
+	}
+	d.resting++
+	time.AfterFunc(d.o.Pause, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.resting--
+		d.turns.Broadcast()
+	})
 }
 
 func (d *Deliverer) wake() {
@@ -352,5 +370,6 @@ func (d *Deliverer) leave(f *flight) {
 	}
 	l.sending--
 	d.inFlight--
+	d.rest()
 	d.flights--
 }
