@@ -63,6 +63,7 @@ func core() []string {
 	return []string{
 		"internal/event", "internal/buffer/segment", "internal/router", "internal/filter", "internal/retag", "internal/parser", "internal/formatter",
 		"internal/ruby", "internal/fluentconf", "internal/config", "internal/placeholder", "internal/ledger",
+		"internal/input/docker/awslogs", "internal/input/docker/frame", "internal/input/docker/lines",
 	}
 }
 

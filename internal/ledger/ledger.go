@@ -50,13 +50,14 @@ const (
 	Expired              // rejected by the service: older than the group's retention
 	Refused              // rejected by the service: content it does not take
 	Invalid              // rejected: a record that cannot be encoded
+	WireLoss             // dropped: torn or missing in the pipe of a container
 	reasons
 )
 
 var reasonNames = [reasons]string{
 	"", "buffer_full", "disk_full", "damaged", "retry_limit", "throttle_limit", "no_target", "filter_failed",
 	"shutdown", "unmatched", "empty", "oversize", "no_name", "bad_name", "too_old", "too_new", "expired",
-	"refused", "invalid",
+	"refused", "invalid", "wire_loss",
 }
 
 // String gives the word used in metrics, the status page and loss notices.
@@ -67,7 +68,7 @@ func (r Reason) String() string { return reasonNames[r] }
 func ReasonsOf(c Class) []Reason {
 	switch c {
 	case Dropped:
-		return []Reason{BufferFull, DiskFull, Damaged, RetryLimit, ThrottleLimit, NoTarget, FilterFailed, Shutdown, Unmatched}
+		return []Reason{BufferFull, DiskFull, Damaged, RetryLimit, ThrottleLimit, NoTarget, FilterFailed, Shutdown, Unmatched, WireLoss}
 	case Rejected:
 		return []Reason{Empty, Oversize, NoName, BadName, TooOld, TooNew, Expired, Refused, Invalid}
 	}

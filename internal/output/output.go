@@ -92,6 +92,9 @@ type Result struct {
 	// Ended lists runs of entries, ascending and not overlapping, that did not end as
 	// ledger.Delivered. Only read when Err is nil.
 	Ended []Ended
+	// Untold says that the notice in the request was refused although the request was
+	// accepted. Only read when Err is nil.
+	Untold bool
 	// Bytes is the size of the request body, Resent whether an earlier attempt may have
 	// been accepted without our seeing the answer.
 	Bytes  int
