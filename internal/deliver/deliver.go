@@ -49,6 +49,13 @@ type Options struct {
 	// reported; 0: none.
 	SlowFlush time.Duration
 
+	// Tell says that a lane is told what it has lost: a notice stands at the place of the
+	// gap. Buffer must have its Tell set too, and the requests of Output must be Tellers.
+	Tell bool
+
+	// Slots bounds the requests of all Deliverers that share it; nil: each has its Workers.
+	Slots *Slots
+
 	Throttle  *Throttle      // shared by the outputs of one scope; may be nil
 	Parking   *buffer.Buffer // where lanes that fail for long wait; nil: they are never parked
 	Secondary output.Output  // takes what is given up; may be nil

@@ -29,6 +29,13 @@ type Options struct {
 	Formatter Formatter
 	// FormatterUsesTag says that the message depends on the tag: lanes then carry it.
 	FormatterUsesTag bool
+	// LaneIsTag takes the tag of a batch as its lane: group, NUL, stream. The names in Params
+	// are not looked at.
+	LaneIsTag bool
+	// Notice is the form in which losses are told to a stream, "text" or "json"; "" is text.
+	Notice string
+	// NoGroups and NoStreams take one of the two out of what auto_create_stream creates.
+	NoGroups, NoStreams bool
 	// Tokens is shared by all outputs of the process; nil makes one for this output alone.
 	Tokens *Tokens
 	// Now is the clock for signatures; nil is time.Now.
