@@ -8,6 +8,9 @@ package docker
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"time"
 
 	"weir/internal/event"
 	"weir/internal/input/docker/awslogs"
@@ -26,6 +29,7 @@ type Host interface {
 	// Open returns the spool of a container. It uses no network and leaves no trace before
 	// the first Put. A container may be opened again while, or after, a session of it
 	// runs: the events of both are delivered in order. Every Open is ended by a Release.
+	// Its error is told to the user, as the reason for which the container does not start.
 	Open(c *Container) (Spool, error)
 }
 
@@ -45,4 +49,53 @@ type Spool interface {
 	Chunks() []event.Chunk
 	// Release ends the use. What is stored is delivered, by a later process if need be.
 	Release()
+}
+
+// PipesDir is where Docker puts the pipes of containers.
+const PipesDir = "/run/docker/logging"
+
+// Options configures a Plugin. Socket, State, Host and Log are required.
+type Options struct {
+	Socket   string // path of the unix socket; a stale one is replaced
+	State    string // directory of the sessions, the plugin's own; made if missing
+	Pipes    string // directory of the pipes, default PipesDir
+	Managed  bool   // the pipes directory is this plugin's alone: stray pipes are removed from it
+	Hostname string // of Docker's host, for {{.Hostname}} in names
+	Host     Host
+	Log      *slog.Logger
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Socket == "" || o.State == "":
+		return errors.New("docker plugin: a socket and a directory for the sessions are required")
+	case o.Host == nil || o.Log == nil:
+		return errors.New("docker plugin: Host and Log are required")
+	}
+	if o.Pipes == "" {
+		o.Pipes = PipesDir
+	}
+	return nil
+}
+
+// Counts are what was read from pipes since the process began.
+type Counts struct {
+	Frames    uint64 // whole frames
+	Events    uint64 // log events given to the spool
+	Bytes     uint64 // of frames
+	Partials  uint64 // frames that were a part of a longer line
+	Lost      uint64 // places in a pipe where frames were torn or missing
+	LostBytes uint64 // bytes that were skipped there
+	Repeats   uint64 // frames found again after a restart that had been stored before
+}
+
+// SessionStats describes one session: one pipe of a container.
+type SessionStats struct {
+	Counts
+	File      string // the pipe
+	Container Container
+	Since     time.Time // StartLogging; of the process that began it
+	Last      time.Time // when something was read; zero if never
+	Stopping  bool      // StopLogging was received or the pipe has ended
+	Fault     string    // why the spool does not store, or ""
 }
