@@ -253,16 +253,27 @@ func (p *planner) circle(pattern *router.Pattern, m *matchPlan) {
 			continue
 		}
 		hint := "send them to a label: write @label @NAME in this section, and the next steps into <label @NAME>"
-		fixed, any := e.rewrite.Tags()
-		for _, tag := range fixed {
-			if pattern.Match(tag) {
-				p.d.Warn(e.pos, fmt.Sprintf("the new tag %q is taken by this <match> again: its events go round in a circle and are dropped", tag), hint)
+		for _, t := range e.rewrite.Tags() {
+			if !t.Unchanged() && again(pattern, &t) { // that is told apart, and no circle
+				p.d.Warn(t.Pos, fmt.Sprintf("the new tag %q is taken by this <match> again: its events go round in a circle and are dropped", t.With("…", "…")), hint)
 			}
 		}
-		if any && pattern.All() {
-			p.d.Warn(e.pos, "every new tag is taken by this <match> again: events go round in a circle and are dropped", hint)
+	}
+}
+
+// again says whether a new tag, whatever the event, is matched by the pattern that matched
+// the old one.
+func again(pattern *router.Pattern, t *retag.NewTag) bool {
+	old := strings.NewReplacer("**", "x.y", "*", "x").Replace(pattern.String())
+	if !pattern.Match(old) {
+		old = "x"
+	}
+	for _, value := range []string{"a", "a.b", "0"} {
+		if !pattern.Match(t.With(value, old)) {
+			return false
 		}
 	}
+	return true
 }
 
 // rewriter reads a rewrite_tag_filter; nil after an error.

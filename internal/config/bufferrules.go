@@ -248,6 +248,10 @@ func (k *bufferCheck) flush() {
 			b.FlushMode = "lazy"
 		}
 	}
+	if b.FlushMode == "lazy" && b.ByTime && !k.set("timekey") && b.Timekey >= 24*time.Hour {
+		k.d.Warn(k.s.Pos, fmt.Sprintf("timekey is not set: events wait until their day is over, and timekey_wait (%s) longer", b.TimekeyWait),
+			"write timekey 1h or less in <buffer>, or flush_mode interval; timekey 1d if a day is meant")
+	}
 	if !k.set("flush_interval") || b.FlushMode == "interval" {
 		return
 	}

@@ -92,7 +92,7 @@ func convertRegexp(v reflect.Value, text string, tag reflect.StructTag, warn war
 		if tag.Get("secret") == "true" {
 			return wrong("", "the regular expression is wrong or not supported")
 		}
-		return wrong("", "%v", err)
+		return wrong("write it as /expression/; Ruby's syntax holds, docs/fluentd-compat.md says what of it is missing", "%v", err)
 	}
 	v.Set(reflect.ValueOf(re))
 	if !strings.HasPrefix(text, "/") {

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/event"
+	"weir/internal/fluentconf"
 	"weir/internal/ruby/rx"
 )
 
@@ -50,6 +51,7 @@ type rule struct {
 	invert bool
 	label  string
 	tag    []part
+	pos    fluentconf.Pos
 }
 
 // Group is events that got the same new tag and label. It is valid until the Scratch is

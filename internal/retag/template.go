@@ -74,6 +74,7 @@ func New(s *fluentconf.Section, p Params, host string, d *config.Diagnostics) *R
 	if len(d.Errors) > before || !decoded {
 		return nil
 	}
+	r.check(s, p.Label, d)
 	return r
 }
 
@@ -89,7 +90,7 @@ func (r *Rewriter) compile(ru Rule, pos fluentconf.Pos, d *config.Diagnostics) r
 	if err != nil {
 		d.Error(pos, fmt.Sprintf("key %q: %v", ru.Key, err), "write a field's name, or $.a.b")
 	}
-	out := rule{path: path, match: ru.Pattern, invert: ru.Invert, label: ru.Label}
+	out := rule{path: path, match: ru.Pattern, invert: ru.Invert, label: ru.Label, pos: pos}
 	switch ru.Pattern.String() {
 	case "(.+)", "^(.+)$":
 		out.line = ru.Pattern.Options() == (rx.Options{})
@@ -179,18 +180,74 @@ func appendPart(dst []byte, tag string, n int) []byte {
 	return append(dst, tag...)
 }
 
-// Tags lists the new tags of rules without a label, as far as they are the same for every
-// event; any says that others depend on the event.
-func (r *Rewriter) Tags() (fixed []string, any bool) {
+// NewTag is what a rule without a label makes: Texts with something that depends on the
+// event between each two of them. A single text is the whole tag.
+type NewTag struct {
+	Texts []string
+	Whole []bool // whether the old tag stands between a text and the next, else it is a part of something
+	Pos   fluentconf.Pos
+}
+
+// Tags lists the new tags of rules without a label.
+func (r *Rewriter) Tags() []NewTag {
+	var list []NewTag
 	for i := range r.rules {
 		ru := &r.rules[i]
-		switch {
-		case ru.label != "":
-		case len(ru.tag) == 1 && ru.tag[0].kind == literal:
-			fixed = append(fixed, ru.tag[0].text)
-		default:
-			any = true
+		if ru.label != "" {
+			continue
+		}
+		t := NewTag{Texts: []string{""}, Pos: ru.pos}
+		for _, p := range ru.tag {
+			if p.kind == literal {
+				t.Texts[len(t.Texts)-1] += p.text
+				continue
+			}
+			t.Texts = append(t.Texts, "")
+			t.Whole = append(t.Whole, p.kind == wholeTag)
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// Unchanged says that the new tag is the old one.
+func (t *NewTag) Unchanged() bool {
+	return len(t.Whole) == 1 && t.Whole[0] && t.Texts[0] == "" && t.Texts[1] == ""
+}
+
+// With is the tag for one value of what depends on the event, and one old tag.
+func (t *NewTag) With(value, old string) string {
+	out := t.Texts[0]
+	for i, whole := range t.Whole {
+		if whole {
+			out += old
+		} else {
+			out += value
+		}
+		out += t.Texts[i+1]
+	}
+	return out
+}
+
+// check warns about rules that lose events without saying so.
+func (r *Rewriter) check(s *fluentconf.Section, label string, d *config.Diagnostics) {
+	all := false
+	for i := range r.rules {
+		ru := &r.rules[i]
+		all = all || ru.invert || takesAll(ru.match.String())
+		same := len(ru.tag) == 1 && ru.tag[0].kind == wholeTag && r.prefix == "" && r.remove == nil
+		if same && ru.label == "" && label == "" {
+			d.Warn(ru.pos, "the new tag is the old one: events that this rule takes are dropped", "write another tag, or send them to a label: label @NAME")
 		}
 	}
-	return fixed, any
+	if !all && len(r.rules) > 0 {
+		d.Warn(s.Pos, "events that no <rule> takes are dropped",
+			"to keep them, add a last <rule> with a key that all of them have, pattern /.+/ and a tag; if they are to go, all is well")
+	}
+}
+
+// takesAll says whether an expression matches every text that is not empty.
+func takesAll(expr string) bool {
+	expr = strings.NewReplacer("(", "", ")", "", "^", "", "$", "", `\A`, "", `\z`, "", `\Z`, "", "?", "").Replace(expr)
+	return expr == ".+" || expr == ".*" || expr == "." || expr == ""
 }

@@ -16,6 +16,9 @@ import (
 // Fluentd's default chunk size of file buffers, the largest that a sender makes unasked.
 const defaultMessage = 256 << 20
 
+// usualChunk is the default chunk size of Fluentd's memory buffers.
+const usualChunk = 8 << 20
+
 // settings are Params as connections use them. They are immutable after Open.
 type settings struct {
 	maxMessage, warnMessage int
@@ -98,8 +101,15 @@ func (p *Params) Check(s *fluentconf.Section, d *config.Diagnostics) {
 	if p.LingerTimeout != nil {
 		d.Warn(place(s, "linger_timeout"), "linger_timeout is deprecated here", "move it into <transport tcp>")
 	}
+	if n := p.ChunkSizeLimit; n != nil && *n > 0 && *n < usualChunk {
+		d.Warn(place(s, "chunk_size_limit"), fmt.Sprintf("messages of more than chunk_size_limit (%d bytes) are refused, and senders make larger ones: a memory buffer of Fluentd 8m, a file buffer 256m", *n),
+			"remove it, or set chunk_limit_size of the senders' buffers below it")
+	}
 	if p.Security != nil {
 		p.Security.check(sub(s, "security"), d)
+		if p.Transport == nil || p.Transport.Kind != "tls" {
+			d.Note(place(sub(s, "security"), ""), "<security> says who may send, and encrypts nothing", "add <transport tls> here and tls on in the senders; one side alone gets no connection")
+		}
 	}
 	if t := p.Transport; t != nil {
 		switch t.Kind {
@@ -115,6 +125,9 @@ func (p *Params) Check(s *fluentconf.Section, d *config.Diagnostics) {
 func (s *Security) check(at *fluentconf.Section, d *config.Diagnostics) {
 	if s.SelfHostname == "" {
 		d.Error(place(at, "self_hostname"), "<security> needs self_hostname", "write the name of this host")
+	}
+	if s.SelfHostname == "localhost" {
+		d.Warn(place(at, "self_hostname"), "self_hostname localhost is what a sender may call itself too, and Fluentd refuses a partner of its own name", "write a name that no sender has")
 	}
 	if s.SharedKey == "" {
 		d.Error(place(at, "shared_key"), "<security> needs shared_key", "write the secret that the clients have")

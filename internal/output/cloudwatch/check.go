@@ -119,11 +119,24 @@ func (c *checker) name(key, value string, sanitized bool, bad func([]byte) strin
 		c.fail(key, key+" is empty", "is an environment variable of its expression not set? Write a name, or \"#{ENV['NAME'] || 'default'}\"")
 		return
 	}
-	if !c.template(key, value) || sanitized {
+	static := c.template(key, value)
+	c.direct(key, value)
+	if !static || sanitized {
 		return
 	}
 	if why := bad([]byte(value)); why != "" {
 		c.fail(key, fmt.Sprintf("%s %q %s", key, value, why), "write another name, or sanitize_names true")
+	}
+}
+
+// direct says it where a placeholder works here that Fluentd takes only with a chunk key.
+func (c *checker) direct(key, value string) {
+	names := c.names
+	names.Direct = false
+	_, problems := placeholder.Compile(value, names)
+	if _, direct := placeholder.Compile(value, c.names); len(problems) > len(direct) {
+		c.d.Note(c.at(key), key+" has a placeholder that Fluentd fills in only from a chunk key of <buffer>, and there is none for it; weir reads the event itself",
+			"to use the file with Fluentd too, write <buffer tag>, or the field's name in place of tag")
 	}
 }
 
@@ -170,8 +183,11 @@ func (c *checker) paths(p *Params) {
 			c.fail(k.key, k.key+" is empty", "write the name of a field, or an accessor such as $.kubernetes.pod_name")
 			continue
 		}
-		if _, err := event.ParsePath(k.text); err != nil {
+		path, err := event.ParsePath(k.text)
+		if err != nil {
 			c.fail(k.key, k.key+": "+err.Error(), "write a field's name, $.a.b or $['a.b']['c']")
+		} else if _, plain := path.Key(); !plain {
+			c.d.Note(c.at(k.key), k.key+" reads a nested field: in Fluentd this parameter takes only the name of a top-level field", "to use the file there too, copy the field to the top level with record_transformer")
 		}
 	}
 	for _, k := range p.MessageKeys {
