@@ -92,7 +92,11 @@ func convertRegexp(v reflect.Value, text string, tag reflect.StructTag, warn war
 		if tag.Get("secret") == "true" {
 			return wrong("", "the regular expression is wrong or not supported")
 		}
-		return wrong("write it as /expression/; Ruby's syntax holds, docs/fluentd-compat.md says what of it is missing", "%v", err)
+		how := ""
+		if strings.LastIndexByte(text, '/') == 0 {
+			how = "write it as /expression/, in single quotes if it has a #"
+		}
+		return wrong(how, "%v", err)
 	}
 	v.Set(reflect.ValueOf(re))
 	if !strings.HasPrefix(text, "/") {

@@ -152,7 +152,7 @@ func TestWrongValues(t *testing.T) {
 		{"bool", "1", `t.conf:1:5: bool: "1" is neither true nor false; write true or false`},
 		{"enum", "x", `t.conf:1:5: enum: valid options are file,memory but got x; write one of file, memory`},
 		{"regexp", "/(/", `t.conf:1:5: regexp: regular expression /(/: end pattern with unmatched parenthesis at offset 0`},
-		{"regexp", "/abc", `t.conf:1:5: regexp: regular expression //abc/: the closing slash is missing at offset 0`},
+		{"regexp", "/abc", `t.conf:1:5: regexp: regular expression //abc/: the closing slash is missing at offset 0; write it as /expression/, in single quotes if it has a #`},
 		{"array", "[1", "t.conf:1:5: array: the array is not valid JSON"},
 		{"hash", "{1", "t.conf:1:5: hash: the hash is not valid JSON"},
 	}
