@@ -1,7 +1,6 @@
 package rx
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -63,7 +62,11 @@ func (r *Regexp) allSlow(dst []int, b []byte, limit int) ([]int, error) {
 		}
 		return offsets[i]
 	}
-	m, err := r.slow.FindRunesMatch(runes)
+	re := r.engine(len(b))
+	if re == nil {
+		return dst, r.tooLong(b)
+	}
+	m, err := re.FindRunesMatch(runes)
 	for ; err == nil && m != nil && limit > 0; limit-- {
 		for i := range len(r.names) {
 			g := m.GroupByNumber(i)
@@ -74,11 +77,11 @@ func (r *Regexp) allSlow(dst []int, b []byte, limit int) ([]int, error) {
 			c := g.Captures[len(g.Captures)-1]
 			dst = append(dst, at(c.RuneIndex), at(c.RuneIndex+c.RuneLength))
 		}
-		m, err = r.slow.FindNextMatch(m)
+		m, err = re.FindNextMatch(m)
 	}
+	r.ended(re, len(b), err == nil)
 	if err != nil {
-		r.timeouts.Add(1)
-		return dst, fmt.Errorf("matching /%s/ against %d bytes: %w: %v", r.text, len(b), ErrTimeout, err)
+		return dst, r.tooLong(b)
 	}
 	return dst, nil
 }

@@ -18,18 +18,16 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
 )
 
-// Limits of an expression and of one match by the engine that backtracks.
+// Limits of an expression, and of the memory of one match by the engine that backtracks.
 const (
 	maxPattern = 1 << 16
 	maxNesting = 200
 	maxGroups  = 1000
-	matchTime  = 100 * time.Millisecond
 	maxStack   = 1 << 20 // slots of the backtracking stack
 )
 
@@ -69,6 +67,7 @@ type Regexp struct {
 	asciiOnly bool // \b is ASCII in Go's regexp, Unicode in Ruby
 	noNewline bool // \Z, and ^ at the very end, differ before a final newline
 	slow      *regexp2.Regexp
+	patience  patience
 
 	timeouts atomic.Uint64
 }
@@ -102,10 +101,9 @@ func Compile(pattern string, o Options) (*Regexp, error) {
 	}
 	slow := &emitter{target: toRegexp2}
 	text, _ := slow.emit(root)
-	if r.slow, err = regexp2.Compile(text, regexp2.OptionMaxBacktrackingStackSize(maxStack)); err != nil {
+	if r.slow, r.patience.brief, err = slowly(text); err != nil {
 		return nil, &Error{Pattern: pattern, Text: fmt.Sprintf("not supported: %v", err)}
 	}
-	r.slow.MatchTimeout = matchTime
 	return r, nil
 }
 
@@ -164,12 +162,18 @@ func (r *Regexp) Match(b []byte) bool {
 	if r.quick(b) {
 		return r.fast.Match(b)
 	}
-	runes, _ := decode(b, false)
-	ok, err := r.slow.MatchRunes(runes)
-	if err != nil {
-		r.timeouts.Add(1)
+	re := r.engine(len(b))
+	if re == nil {
+		return false
 	}
+	runes, _ := decode(b, false)
+	ok, err := re.MatchRunes(runes)
+	r.ended(re, len(b), err == nil)
 	return ok && err == nil
+}
+
+func (r *Regexp) tooLong(b []byte) error {
+	return fmt.Errorf("matching /%s/ against %d bytes: %w", r.text, len(b), ErrTimeout)
 }
 
 // FindSubmatchIndex gives the byte offsets of the leftmost match and of its groups, two
@@ -192,11 +196,15 @@ func (r *Regexp) AppendSubmatchIndex(dst []int, b []byte) ([]int, error) {
 		}
 		return append(dst, loc...), nil
 	}
+	re := r.engine(len(b))
+	if re == nil {
+		return nil, r.tooLong(b)
+	}
 	runes, offsets := decode(b, true)
-	m, err := r.slow.FindRunesMatch(runes)
+	m, err := re.FindRunesMatch(runes)
+	r.ended(re, len(b), err == nil)
 	if err != nil {
-		r.timeouts.Add(1)
-		return nil, fmt.Errorf("matching /%s/ against %d bytes: %w: %v", r.text, len(b), ErrTimeout, err)
+		return nil, r.tooLong(b)
 	}
 	if m == nil {
 		return nil, nil
