@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -95,6 +96,8 @@ type Program struct {
 	inits    []initial // variables that begin with a value of the event
 	dynamics int       // regular expressions made while running
 	mutates  bool      // it may change the record or what the record holds
+
+	excess, skips atomic.Int32 // evaluations in a row that ran into a bound; how many are given up unseen from now on
 }
 
 // initial says that a variable begins with a value of the event.

@@ -158,10 +158,14 @@ const broken = "a defect of weir in this expression: "
 // panic becomes one too: a defect here must cost one event, not the process.
 func (m *Machine) Run(p *Program) (v Value, err error) {
 	m.prog = p
+	if p.unseen() {
+		return Value{}, m.exceed(p.body, "given up unseen, as the last %d evaluations ran into a bound", maxExcess)
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			v, err = Value{}, m.exceed(p.body, "%s%v", broken, r)
 		}
+		p.ended(err)
 	}()
 	m.steps, m.spent, m.calls, m.args = 0, 0, 0, m.args[:0]
 	if cap(m.vars) < p.slots {
@@ -181,6 +185,29 @@ func (m *Machine) Run(p *Program) (v Value, err error) {
 		return Value{}, m.raise(p.body, "LocalJumpError", "%v", err)
 	}
 	return v, err
+}
+
+// An expression that runs into its bounds each time costs milliseconds each time: after
+// maxExcess in a row it is tried again only every maxUnseen events.
+const (
+	maxExcess = 16
+	maxUnseen = 100
+)
+
+// unseen says whether this evaluation is to be given up at once.
+func (p *Program) unseen() bool { return p.excess.Load() >= maxExcess && p.skips.Add(-1) >= 0 }
+
+// ended notes how an evaluation ended.
+func (p *Program) ended(err error) {
+	e, ok := err.(*Error)
+	switch {
+	case ok && e.Class == "":
+		if p.excess.Add(1) >= maxExcess {
+			p.skips.Store(maxUnseen)
+		}
+	case p.excess.Load() > 0:
+		p.excess.Store(0)
+	}
 }
 
 // subjectValue makes a variable of the event when it is first used.
