@@ -55,6 +55,10 @@ type Options struct {
 	Recent     int64                  // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
 	Beside     func(name string) bool // tells names in Dir that are known to be somebody else's: not warned about; may be nil
 	Parked     bool                   // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
+	Tell       bool                   // gaps stay pending until Settle says that they were told
+	Share      *Share                 // a limit that several buffers have together; may be nil
+	Repeats    int                    // how many messages are remembered from before a restart; default 32768
+	Lean       bool                   // one of many, mostly idle: disk and memory are taken only as they are needed
 }
 
 // What a Buffer's methods fail with, wrapped.
@@ -163,4 +167,5 @@ type Stats struct {
 	Stored        Seq       // everything up to here is stored
 	Mark          Seq       // everything up to here has ended
 	Fault         error     // why nothing can be written just now: full disk, I/O error; nil when well
+	Untold        int       // gaps that have not been told, with Options.Tell
 }

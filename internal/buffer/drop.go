@@ -246,6 +246,23 @@ func (b *Buffer) dropOldest(ctx context.Context, reason ledger.Reason) (bool, er
 	return true, nil
 }
 
+// GiveUp gives up the oldest segment that the reader has not begun, whatever Options.Overflow
+// says, and returns the length of its file: 0 if there is none, or if it is just being
+// written.
+func (b *Buffer) GiveUp(reason ledger.Reason) (freed int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := b.droppable()
+	if i < 0 || b.finished || b.dropping || b.storing && b.segments[i] == b.tail {
+		return 0
+	}
+	freed = b.segments[i].length
+	if dropped, err := b.dropOldest(context.Background(), reason); err != nil || !dropped {
+		return 0
+	}
+	return freed
+}
+
 // removeCondemned removes the files of segments that are not needed any more. What cannot
 // be removed goes on counting as used, and is tried again with the next checkpoint.
 //

@@ -44,3 +44,15 @@ func (b *Buffer) Known(c event.Chunk) bool {
 	_, ok := b.repeats.old[c]
 	return ok
 }
+
+// Chunks lists the ids of the messages that were stored last before this start, oldest
+// first: at least the last 64, if there were so many and Options.Repeats does not say less.
+func (b *Buffer) Chunks() []event.Chunk {
+	var list []event.Chunk
+	for _, m := range []map[event.Chunk]struct{}{b.repeats.old, b.repeats.cur} {
+		for c := range m {
+			list = append(list, c)
+		}
+	}
+	return list
+}

@@ -10,7 +10,10 @@ import (
 // a part of which anything has ended before, or which is not in the buffer, is left out
 // and reported in the error (ErrGone); the other parts are booked. When Settle returns, a
 // killed process does not hand these parts out again. The parts are only read.
-func (b *Buffer) Settle(parts []Part) error {
+//
+// With Options.Tell, told names the gaps (Gap.First) of which the destination has been told:
+// they end in the same record as the parts.
+func (b *Buffer) Settle(parts []Part, told ...Seq) error {
 	b.journalMu.Lock()
 	defer b.journalMu.Unlock()
 	rec := &b.journal.rec
