@@ -60,6 +60,8 @@ func (p *Params) chain(ctx context.Context, base aws.Config) (*aws.CredentialsCa
 		return p.container(base)
 	case p.Process != "":
 		return cached(processcreds.NewProvider(p.Process)), nil
+	case p.Container != "":
+		return cached(endpointcreds.New(p.Container, func(o *endpointcreds.Options) { o.HTTPClient = base.HTTPClient })), nil
 	case p.Instance != nil:
 		if firstEnv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" {
 			return p.container(base)
@@ -195,6 +197,8 @@ func (p *Params) tried() string {
 		return "the container credential endpoint (aws_ecs_authentication)"
 	case p.Process != "":
 		return "the credential process " + p.Process
+	case p.Container != "":
+		return "the container credential endpoint " + p.Container
 	case p.Instance != nil:
 		return "the instance metadata service, or the container's endpoint"
 	case p.KeyID != "" && p.SecKey != "":

@@ -52,6 +52,7 @@ type Params struct {
 type Sources struct {
 	Process    string           // command that prints credentials, as credential_process of a profile
 	Instance   *InstanceProfile // of this machine or container, and nothing else
+	Container  string           // URL of a container endpoint, asked and nothing else
 	SharedFile string           // file read instead of ~/.aws/credentials
 	STSRegion  string           // region whose STS is asked; the session's if not set
 	STSProxy   string           // proxy URL for STS alone

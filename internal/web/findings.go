@@ -34,6 +34,9 @@ func findingsOf(s *Status, long sample, now time.Time) []finding {
 	for i := range s.Outputs {
 		f.output(&s.Outputs[i])
 	}
+	for i := range s.Containers {
+		f.container(&s.Containers[i])
+	}
 	if s.Unmatched > 0 {
 		f.warn("", fmt.Sprintf("%s events had a tag for which there is no <match>; they were dropped.", count(s.Unmatched)), "add <match **> at the end, to the null output if they are not wanted")
 	}
@@ -82,6 +85,19 @@ func (f *finder) output(o *OutputStatus) {
 	f.losses(o)
 	if b := &o.Buffer; b.Limit > 0 && float64(b.Bytes) >= nearlyFull*float64(b.Limit) {
 		f.warn(o.ID, fmt.Sprintf("The buffer is %.0f %% full.", 100*float64(b.Bytes)/float64(b.Limit)), "see why events leave slower than they come, or raise total_limit_size")
+	}
+}
+
+// container tells what concerns one container alone; what fails for all is its output's.
+func (f *finder) container(c *ContainerStatus) {
+	if c.Balance != 0 {
+		f.err(c.Name, fmt.Sprintf("The books do not balance: %d events are unaccounted for.", c.Balance), "this is a bug in weir; please report it with the text of /api/status")
+	}
+	if c.Fault != "" {
+		f.err(c.Name, "events cannot be stored: "+c.Fault+".", "")
+	}
+	if b := &c.Buffer; b.Limit > 0 && float64(b.Bytes) >= nearlyFull*float64(b.Limit) {
+		f.warn(c.Name, fmt.Sprintf("The spool is %.0f %% full.", 100*float64(b.Bytes)/float64(b.Limit)), "see why events leave slower than they come, or raise weir-buffer-size")
 	}
 }
 

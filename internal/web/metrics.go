@@ -24,6 +24,7 @@ func families() []family {
 	in, out := []string{"input"}, []string{"output"}
 	book := []string{"output", "book"}
 	reason := []string{"output", "book", "reason"}
+	container, lostBy := []string{"container", "name"}, []string{"container", "name", "reason"}
 	return []family{
 		{"weir_build_info", "gauge", []string{"version", "goversion"}, "Always 1; the version is in the labels."},
 		{"weir_ready", "gauge", nil, "1 if /readyz says so: all inputs take events and all outputs can store them."},
@@ -74,6 +75,22 @@ func families() []family {
 		{"weir_buffer_limit_bytes", "gauge", book, "Its limit, total_limit_size."},
 		{"weir_buffer_segments", "gauge", book, "Segments in the buffer."},
 		{"weir_buffer_pending_bytes", "gauge", book, "Bytes of events that wait, approximately."},
+
+		{"weir_container_info", "gauge", []string{"container", "name", "output", "group", "stream"}, "Always 1; where the events of a container go is in the labels."},
+		{"weir_container_sessions", "gauge", container, "Pipes of the container that are read."},
+		{"weir_container_frames_total", "counter", container, "Frames read from its pipes by this process."},
+		{"weir_container_lost_places_total", "counter", container, "Places in its pipes where frames were torn or missing."},
+		{"weir_container_admitted_events_total", "counter", container, "Events of the container, since its spool was made."},
+		{"weir_container_delivered_events_total", "counter", container, "Events that the service accepted."},
+		{"weir_container_dropped_events_total", "counter", lostBy, "Events that were lost or given up. Reasons that have happened."},
+		{"weir_container_rejected_events_total", "counter", lostBy, "Events that the service or its rules refuse. Reasons that have happened."},
+		{"weir_container_pending_events", "gauge", container, "Events that wait or are under way."},
+		{"weir_container_balance_events", "gauge", container, "Admitted less all that has ended less pending. Anything but 0 is a bug in weir."},
+		{"weir_container_oldest_pending_age_seconds", "gauge", container, "Age, since its acceptance, of the oldest event that waits."},
+		{"weir_container_spool_bytes", "gauge", container, "Size of the container's spool."},
+		{"weir_container_spool_limit_bytes", "gauge", container, "Its limit, weir-buffer-size."},
+		{"weir_container_untold_gaps", "gauge", container, "Losses of which the log stream is still to be told."},
+		{"weir_container_fault", "gauge", container, "1 if events of the container cannot be stored."},
 	}
 }
 
@@ -132,6 +149,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		if o := &s.Outputs[i]; !seen["o"+o.ID] {
 			seen["o"+o.ID] = true
 			w.output(o)
+		}
+	}
+	for i := range s.Containers {
+		if o := &s.Containers[i]; !seen["c"+o.ID] {
+			seen["c"+o.ID] = true
+			w.container(o)
 		}
 	}
 	if c.extra != nil {
@@ -224,6 +247,35 @@ func (w *writer) book(id, book string, s *ledger.Sheet, balance int64, b *Buffer
 	w.set("weir_buffer_limit_bytes", float64(b.Limit), id, book)
 	w.set("weir_buffer_segments", float64(b.Segments), id, book)
 	w.set("weir_buffer_pending_bytes", float64(b.PendingBytes), id, book)
+}
+
+// container sends what exists for each container there is. Reasons that have not happened
+// are left out: there may be many containers.
+func (w *writer) container(c *ContainerStatus) {
+	w.set("weir_container_info", 1, c.ID, c.Name, c.Output, c.Group, c.Stream)
+	set := func(name string, v float64) { w.set(name, v, c.ID, c.Name) }
+	set("weir_container_sessions", float64(c.Sessions))
+	set("weir_container_frames_total", float64(c.Frames))
+	set("weir_container_lost_places_total", float64(c.LostPlaces))
+	set("weir_container_admitted_events_total", float64(c.Sheet.Admitted))
+	set("weir_container_delivered_events_total", float64(c.Sheet.Delivered))
+	for _, r := range ledger.ReasonsOf(ledger.Dropped) {
+		if n := c.Sheet.Dropped[r]; n > 0 {
+			w.set("weir_container_dropped_events_total", float64(n), c.ID, c.Name, r.String())
+		}
+	}
+	for _, r := range ledger.ReasonsOf(ledger.Rejected) {
+		if n := c.Sheet.Rejected[r]; n > 0 {
+			w.set("weir_container_rejected_events_total", float64(n), c.ID, c.Name, r.String())
+		}
+	}
+	set("weir_container_pending_events", float64(c.Sheet.Pending()))
+	set("weir_container_balance_events", float64(c.Balance))
+	set("weir_container_oldest_pending_age_seconds", c.Buffer.age(w.now).Seconds())
+	set("weir_container_spool_bytes", float64(c.Buffer.Bytes))
+	set("weir_container_spool_limit_bytes", float64(c.Buffer.Limit))
+	set("weir_container_untold_gaps", float64(c.Untold))
+	set("weir_container_fault", truth(c.Fault != ""))
 }
 
 func truth(b bool) float64 {

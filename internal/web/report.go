@@ -22,6 +22,8 @@ type report struct {
 	Unmatched uint64         `json:"unmatched_events"`
 	Inputs    []inputReport  `json:"inputs"`
 	Outputs   []outputReport `json:"outputs"`
+
+	Containers []containerReport `json:"containers,omitempty"`
 }
 
 type inputReport struct {
@@ -152,6 +154,9 @@ func (h *Handler) report() *report {
 		o := outputOf(&s.Outputs[i], short, long, now)
 		o.curves = curvesOf(o.ID, all)
 		r.Outputs = append(r.Outputs, o)
+	}
+	for i := range s.Containers {
+		r.Containers = append(r.Containers, containerOf(&s.Containers[i], now))
 	}
 	r.Findings = findingsOf(&s, long, now)
 	return r

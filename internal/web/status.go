@@ -33,6 +33,8 @@ type Status struct {
 	Outputs []OutputStatus
 	// Unmatched are events for whose tag there is no <match>.
 	Unmatched uint64
+	// Containers are what the Docker logging driver serves; nil elsewhere.
+	Containers []ContainerStatus
 }
 
 // InputStatus is one source. ID is unique among the inputs.
@@ -241,6 +243,11 @@ func (s *Status) notReady() []string {
 	for i := range s.Outputs {
 		if o := &s.Outputs[i]; o.Fault != "" {
 			why = append(why, "output "+o.ID+" cannot take events: "+o.Fault)
+		}
+	}
+	for i := range s.Containers {
+		if c := &s.Containers[i]; c.Fault != "" {
+			why = append(why, "container "+c.Name+" cannot store events: "+c.Fault)
 		}
 	}
 	return why

@@ -72,6 +72,9 @@ func busy() Status {
 				LastSuccess: epoch.Add(-time.Second), LastError: "put 312 events: ThrottlingException <script>", LastErrorAt: epoch.Add(-20 * time.Second)},
 			{ID: "null", Type: "null"},
 		},
+		Containers: []ContainerStatus{{ID: "0123456789ab", Name: "web<1>", Output: "cloudwatch_logs", Group: "g", Stream: "s", Sessions: 1, Frames: 90, LostPlaces: 1,
+			Sheet: sheet, Buffer: BufferStatus{Kind: "file", Bytes: 1 << 20, Limit: 256 << 20, PendingEvents: 3, Oldest: epoch.Add(-time.Minute)}, Untold: 1,
+			LastError: "timeout", LastErrorAt: epoch.Add(-time.Second), LastSuccess: epoch.Add(-time.Minute)}},
 	}
 }
 
