@@ -1,0 +1,312 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"weir/internal/buffer"
+	"weir/internal/event"
+	"weir/internal/input/docker"
+	"weir/internal/ledger"
+)
+
+// dockerContainer is the spool of one container and its delivery. Nothing of it is on disk
+// before the first event.
+type dockerContainer struct {
+	d    *Docker
+	info docker.Container
+	dir  string
+	log  *slog.Logger
+	left uint64 // events that wait, after stop
+
+	mu      sync.Mutex // guards what follows
+	refs    int        // sessions
+	gone    bool
+	opened  bool           // the queues are
+	queues  []*dockerQueue // one, or with live-first two: the live one, and the backlog
+	turned  bool           // live-first: events go to the backlog
+	out     *dockerOutput
+	book    *ledger.Book // of events that came while no queue could be opened
+	lost    dockerLosses // of these: to be booked and told by the queue
+	tried   time.Time    // when opening was tried last
+	fault   error        // why it failed
+	faulted time.Time
+}
+
+func newDockerContainer(d *Docker, info *docker.Container) *dockerContainer {
+	c := &dockerContainer{d: d, info: *info, dir: filepath.Join(d.o.Spool, dockerContainers, info.ID), book: &ledger.Book{}}
+	c.log = d.log.With("container", c.name())
+	return c
+}
+
+// name is the container's for people.
+func (c *dockerContainer) name() string {
+	if c.info.Name == "" {
+		return shortID(c.info.ID)
+	}
+	return c.info.Name + " (" + shortID(c.info.ID) + ")"
+}
+
+// use takes a reference; nil if the container is closed.
+func (c *dockerContainer) use(info *docker.Container) docker.Spool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil
+	}
+	c.refs++
+	if !c.opened && onDisk(c.dir) {
+		c.open() // an earlier process has left something: what was stored there must be known
+	}
+	return &dockerSpool{c: c}
+}
+
+func onDisk(dir string) bool {
+	_, err := os.Stat(dir)
+	return err == nil
+}
+
+// openAgain is how long opening is not tried again after a failure.
+const openAgain = time.Second
+
+// open opens the queues and begins to deliver. mu is held. A failure is logged once and
+// kept in fault.
+func (c *dockerContainer) open() bool {
+	if c.opened {
+		return true
+	}
+	if time.Since(c.tried) < openAgain && c.fault != nil {
+		return false
+	}
+	c.tried = time.Now()
+	if err := c.openQueues(); err != nil {
+		if c.fault == nil {
+			c.faulted = c.tried
+			c.log.Error("the spool of a container cannot be opened; its events are dropped and counted until it can", "dir", c.dir, "error", err)
+		}
+		c.fault = err
+		return false
+	}
+	if c.fault != nil {
+		c.log.Info("the spool of a container is open again", "dir", c.dir, "after", time.Since(c.faulted).Round(time.Millisecond))
+		c.fault = nil
+	}
+	c.opened = true
+	c.lost.settle(c.queues[0])
+	c.book = &ledger.Book{}
+	c.out = c.d.outputs.acquire(c)
+	return true
+}
+
+func (c *dockerContainer) openQueues() error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	if err := writeContainerFile(c.dir, &c.info); err != nil {
+		return err
+	}
+	for _, dir := range c.queueDirs() {
+		q, err := openDockerQueue(c, dir)
+		if err != nil {
+			for _, q := range c.queues {
+				q.close()
+			}
+			c.queues = nil
+			return err
+		}
+		c.queues = append(c.queues, q)
+	}
+	return nil
+}
+
+// begin starts the delivery; the output is there now.
+func (c *dockerContainer) begin(out *dockerOutput) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone || c.out != nil && c.out != out {
+		return
+	}
+	for _, q := range c.queues {
+		q.deliver(out)
+	}
+}
+
+// queue gives where events go now; nil if nothing can be opened.
+func (c *dockerContainer) queue() *dockerQueue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.open() {
+		return nil
+	}
+	return c.queues[c.current()]
+}
+
+// inUse gives the queues that are open.
+func (c *dockerContainer) inUse() []*dockerQueue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil
+	}
+	return c.queues
+}
+
+func (c *dockerContainer) current() int {
+	if c.turned {
+		return len(c.queues) - 1
+	}
+	return 0
+}
+
+// lose books events that no queue could take.
+func (c *dockerContainer) lose(tag string, reason ledger.Reason, l buffer.Loss) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queues) > 0 {
+		c.queues[c.current()].miss(tag, reason, l)
+		return
+	}
+	c.book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, int(l.Events))
+	c.lost.add(tag, reason, l)
+}
+
+// look does what is to be done now and then.
+func (c *dockerContainer) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return
+	}
+	c.direct(time.Now())
+	if c.refs == 0 {
+		c.finish()
+	}
+}
+
+// finish closes a container whose sessions have ended and whose events are delivered, and
+// removes its directory. mu is held.
+func (c *dockerContainer) finish() {
+	c.d.mu.Lock()
+	stopping := c.d.stopping
+	c.d.mu.Unlock()
+	if stopping {
+		return
+	}
+	if !c.opened && (c.fault != nil || !c.lost.empty()) && !c.open() {
+		return
+	}
+	for _, q := range c.queues {
+		if !q.idle() {
+			return
+		}
+	}
+	c.gone = true
+	c.closeQueues(context.Background())
+	if c.opened {
+		c.d.outputs.release(c.out)
+		if err := removeSpool(c.dir); err != nil {
+			c.log.Error("the empty spool of a container cannot be removed", "dir", c.dir, "error", err)
+		}
+	}
+	c.d.leave(c)
+}
+
+func (c *dockerContainer) closeQueues(ctx context.Context) {
+	for _, q := range c.queues {
+		q.halt(ctx)
+		q.close()
+	}
+}
+
+// stop delivers what waits until ctx is done and leaves the rest in the spool.
+func (c *dockerContainer) stop(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return
+	}
+	c.gone = true
+	var wg sync.WaitGroup
+	for _, q := range c.queues {
+		wg.Go(func() { q.stop(ctx) })
+	}
+	wg.Wait()
+	for _, q := range c.queues {
+		c.left += q.buf.Stats().PendingEvents
+		q.close()
+	}
+	if c.opened {
+		c.d.outputs.release(c.out)
+	}
+}
+
+// dockerSpool is a session's use of a container. It implements docker.Spool.
+type dockerSpool struct {
+	c    *dockerContainer
+	once sync.Once
+}
+
+// putLimit is how long a Put waits for a disk that does not answer.
+const putLimit = 3 * time.Second
+
+// Put implements docker.Spool.
+func (s *dockerSpool) Put(ctx context.Context, batches []event.Batch) error {
+	q := s.c.queue()
+	if q == nil {
+		for i := range batches {
+			s.c.lose(batches[i].Tag, ledger.DiskFull, lossOf(&batches[i]))
+		}
+		return nil // booked, and logged
+	}
+	ctx, cancel := context.WithTimeout(ctx, putLimit)
+	defer cancel()
+	if err := q.put(ctx, batches); err != nil {
+		return fmt.Errorf("store events of container %s: %w", s.c.name(), err)
+	}
+	return nil
+}
+
+func lossOf(b *event.Batch) buffer.Loss {
+	return buffer.Loss{Events: uint64(b.Count), Bytes: uint64(len(b.Entries)), First: b.First, Last: b.Last}
+}
+
+// Miss implements docker.Spool.
+func (s *dockerSpool) Miss(tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time) {
+	if q := s.c.queue(); q != nil {
+		q.miss(tag, reason, buffer.Loss{Events: events, Bytes: bytes, First: first, Last: last})
+		return
+	}
+	s.c.lose(tag, reason, buffer.Loss{Events: events, Bytes: bytes, First: first, Last: last})
+}
+
+// Chunks implements docker.Spool.
+func (s *dockerSpool) Chunks() []event.Chunk {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	var all []event.Chunk
+	for _, q := range s.c.queues {
+		all = append(all, q.buf.Chunks()...)
+	}
+	return all
+}
+
+// Release implements docker.Spool.
+func (s *dockerSpool) Release() {
+	s.once.Do(func() {
+		c := s.c
+		c.mu.Lock()
+		c.refs--
+		if c.refs == 0 {
+			for _, q := range c.queues {
+				q.flush()
+			}
+		}
+		c.mu.Unlock()
+		c.d.wake()
+	})
+}

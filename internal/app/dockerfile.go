@@ -1,0 +1,125 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"weir/internal/input/docker"
+)
+
+// containerFileName is the file beside a container's events that says where they go, so
+// that a later process can deliver them.
+const containerFileName = "container.json"
+
+// containerFileVersion changes when an older weir would misread the file.
+const containerFileVersion = 1
+
+type containerFile struct {
+	Version int `json:"version"`
+	docker.Container
+}
+
+// writeContainerFile puts the file in place as a whole. A file of the same content stays.
+func writeContainerFile(dir string, c *docker.Container) error {
+	b, err := json.MarshalIndent(containerFile{containerFileVersion, *c}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", containerFileName, err)
+	}
+	name := filepath.Join(dir, containerFileName)
+	if old, err := os.ReadFile(name); err == nil && string(old) == string(b) {
+		return nil
+	}
+	f, err := os.OpenFile(name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(name+".tmp", name)
+}
+
+func readContainerFile(dir string) (*docker.Container, error) {
+	b, err := os.ReadFile(filepath.Join(dir, containerFileName))
+	if err != nil {
+		return nil, err
+	}
+	var f containerFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("%s: %w", containerFileName, err)
+	}
+	switch {
+	case f.Version != containerFileVersion:
+		return nil, fmt.Errorf("%s has version %d, this weir knows %d", containerFileName, f.Version, containerFileVersion)
+	case f.ID != filepath.Base(dir) || f.Options == nil:
+		return nil, fmt.Errorf("%s is not about this container", containerFileName)
+	}
+	return &f.Container, nil
+}
+
+// goneExt marks a directory that is being removed.
+const goneExt = ".gone"
+
+// removeSpool removes a container's directory so that a kill in between leaves no
+// directory of which something is missing.
+func removeSpool(dir string) error {
+	gone := dir + goneExt
+	if err := os.RemoveAll(gone); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, gone); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// restore goes on with the containers that an earlier process left. What cannot be read is
+// reported and left alone.
+func (d *Docker) restore() {
+	top := filepath.Join(d.o.Spool, dockerContainers)
+	entries, err := os.ReadDir(top)
+	if err != nil {
+		d.o.Log.Error("the spool cannot be listed; what an earlier process left is not delivered", "dir", top, "error", err)
+		return
+	}
+	for _, e := range entries {
+		dir := filepath.Join(top, e.Name())
+		if id, ok := strings.CutSuffix(e.Name(), goneExt); ok && spoolName(id) {
+			if err := os.RemoveAll(dir); err != nil {
+				d.o.Log.Error("a directory of the spool that is not needed any more cannot be removed", "dir", dir, "error", err)
+			}
+			continue
+		}
+		info, err := readContainerFile(dir)
+		if err != nil || !e.IsDir() || !spoolName(e.Name()) {
+			d.strange(dir, err)
+			continue
+		}
+		c := newDockerContainer(d, info)
+		d.mu.Lock()
+		d.containers[info.ID] = c
+		d.mu.Unlock()
+		c.mu.Lock()
+		c.open() // after a failure it is tried again
+		c.mu.Unlock()
+	}
+}
+
+// strange reports a directory that weir does not understand, once a start. If its
+// container starts again it is used again.
+func (d *Docker) strange(dir string, err error) {
+	if left, lerr := os.ReadDir(dir); lerr == nil && len(left) == 0 {
+		_ = os.Remove(dir) // nothing in it yet when the process was killed
+		return
+	}
+	d.o.Log.Warn("the spool holds something that is not a container's; it is left alone", "dir", dir, "error", err,
+		"hint", "weir buffer dump DIR shows the events in it; remove it when they are not needed")
+}

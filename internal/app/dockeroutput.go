@@ -1,0 +1,254 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/internal/awsx"
+	"weir/internal/deliver"
+	"weir/internal/input/docker/awslogs"
+	"weir/internal/ledger"
+	"weir/internal/output/cloudwatch"
+)
+
+// dockerRetryMax is the longest wait between two attempts. There is a lane for each
+// container, and after an outage people look at the log soon.
+const dockerRetryMax = 10 * time.Second
+
+// serviceKey is what containers must agree on to share an output.
+type serviceKey struct {
+	region, endpoint, credentials string
+	ownCredentials                bool
+	format, notice                string
+	createGroup, createStream     bool
+	retention                     int
+}
+
+func keyOf(o *awslogs.Options) serviceKey {
+	k := serviceKey{region: o.Region, endpoint: o.Endpoint, ownCredentials: o.HasCredentials, format: o.Format, notice: o.LossNotice,
+		createGroup: o.CreateGroup, createStream: o.CreateStream, retention: o.RetentionDays}
+	if o.HasCredentials {
+		k.credentials = o.CredentialsEndpoint
+	}
+	return k
+}
+
+// String is the output's id: the settings that are not the usual ones.
+func (k serviceKey) String() string {
+	parts := []string{"cloudwatch_logs"}
+	add := func(on bool, text string) {
+		if on {
+			parts = append(parts, text)
+		}
+	}
+	add(k.region != "", "region="+k.region)
+	add(k.endpoint != "", "endpoint="+k.endpoint)
+	add(k.ownCredentials, "credentials="+k.credentials)
+	add(k.format != "", "format="+k.format)
+	add(k.notice != "", "notice="+k.notice)
+	add(k.createGroup, "create-group")
+	add(!k.createStream, "no-create-stream")
+	add(k.retention != 0, fmt.Sprintf("retention=%d", k.retention))
+	return strings.Join(parts, " ")
+}
+
+// dockerOutput is an output that containers share.
+type dockerOutput struct {
+	key   serviceKey
+	users int
+	slots *deliver.Slots
+
+	// What follows is set once, when the output could be made.
+	out      *cloudwatch.Output
+	throttle *deliver.Throttle
+
+	waiting []*dockerContainer // for out
+	err     error              // why it is not there yet
+	gone    dockerTotals       // of containers that are no more
+}
+
+// dockerOutputs are the outputs in use.
+type dockerOutputs struct {
+	d      *Docker
+	ctx    context.Context // ends the attempts to make outputs
+	tokens *cloudwatch.Tokens
+
+	mu        sync.Mutex // guards what follows, and all of each output but what is set once
+	all       map[serviceKey]*dockerOutput
+	throttles map[string]*deliver.Throttle
+	making    sync.WaitGroup
+}
+
+// acquire gives c the output of its settings. c.begin is called when it is there, which
+// may be at once, and never while acquire runs.
+func (s *dockerOutputs) acquire(c *dockerContainer) *dockerOutput {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := keyOf(c.info.Options)
+	o := s.all[key]
+	if o == nil {
+		o = &dockerOutput{key: key, slots: deliver.NewSlots(s.d.o.InFlight)}
+		s.all[key] = o
+		s.making.Go(func() { s.make(o) })
+	}
+	o.users++
+	if o.out == nil {
+		o.waiting = append(o.waiting, c)
+	} else {
+		s.making.Go(func() { c.begin(o) })
+	}
+	return o
+}
+
+// release ends a use. An output without users is kept: its connections close by
+// themselves, and the next container most likely wants it.
+func (s *dockerOutputs) release(o *dockerOutput) {
+	s.mu.Lock()
+	o.users--
+	s.mu.Unlock()
+}
+
+// make makes an output as soon as that is possible. It is logged once why it is not.
+func (s *dockerOutputs) make(o *dockerOutput) {
+	var since time.Time
+	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
+		out, err := s.try(o)
+		if err == nil {
+			if !since.IsZero() {
+				s.d.o.Log.Info("the AWS settings of containers are complete now", "output", o.key.String(), "after", time.Since(since).Round(time.Second))
+			}
+			s.publish(o, out)
+			return
+		}
+		if s.ctx.Err() != nil {
+			return
+		}
+		s.mu.Lock()
+		o.err = err
+		s.mu.Unlock()
+		if since.IsZero() {
+			since = time.Now()
+			s.d.o.Log.Error("events cannot be sent yet; they wait in the spool and it is tried again", "output", o.key.String(), "error", err)
+		}
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
+
+func (s *dockerOutputs) publish(o *dockerOutput, out *cloudwatch.Output) {
+	s.mu.Lock()
+	o.out, o.err = out, nil
+	if scope := out.Scope(); scope != "" {
+		if s.throttles == nil {
+			s.throttles = map[string]*deliver.Throttle{}
+		}
+		if s.throttles[scope] == nil {
+			s.throttles[scope] = &deliver.Throttle{}
+		}
+		o.throttle = s.throttles[scope]
+	}
+	waiting := o.waiting
+	o.waiting = nil
+	s.mu.Unlock()
+	for _, c := range waiting {
+		c.begin(o)
+	}
+}
+
+// regionLimit is how long the metadata service is asked for the region.
+const regionLimit = 2 * time.Second
+
+// try makes the output if all it needs can be found.
+func (s *dockerOutputs) try(o *dockerOutput) (*cloudwatch.Output, error) {
+	p := s.params(&o.key)
+	opt := cloudwatch.Options{
+		Params: p, ID: o.key.String(), Log: s.d.log.With("output", o.key.String()), Tokens: s.tokens,
+		LaneIsTag: true, Notice: o.key.notice, NoGroups: !o.key.createGroup, NoStreams: !o.key.createStream,
+	}
+	out, err := cloudwatch.New(s.ctx, opt)
+	if !errors.Is(err, awsx.ErrRegion) {
+		return out, err
+	}
+	ask := s.d.o.regions
+	if ask == nil {
+		ask = []func(context.Context) (string, error){awsx.InstanceRegion}
+	}
+	for _, f := range ask {
+		ctx, cancel := context.WithTimeout(s.ctx, regionLimit)
+		region, rerr := f(ctx)
+		cancel()
+		if rerr == nil && region != "" {
+			opt.Params.Region = region
+			return cloudwatch.New(s.ctx, opt)
+		}
+		if rerr != nil {
+			err = fmt.Errorf("%w: tried the option awslogs-region, AWS_REGION, AWS_DEFAULT_REGION, the profile, and the metadata service: %w", awsx.ErrRegion, rerr)
+		}
+	}
+	return nil, err
+}
+
+// messageKey is the field of a container's record that is the message.
+const messageKey = "m"
+
+func (s *dockerOutputs) params(k *serviceKey) cloudwatch.Params {
+	p := cloudwatch.Params{
+		GroupName: "-", StreamName: "-", // lanes come from tags
+		AutoCreate:  k.createGroup || k.createStream,
+		MessageKeys: []string{messageKey}, MaxEvents: 10_000, LogFormat: k.format, OnOversize: "split", KeepEmptyFields: true,
+	}
+	p.Region, p.Endpoint, p.SSLVerifyPeer, p.RequestDeadline = k.region, k.endpoint, true, 30*time.Second
+	if k.retention > 0 {
+		p.RetentionDays = &k.retention
+	}
+	n := s.d.o.InFlight
+	p.Concurrency = &n
+	if k.ownCredentials {
+		host := s.d.o.credentials
+		if host == "" {
+			host = dockerCredentials
+		}
+		p.Container = host + k.credentials
+	}
+	return p
+}
+
+// dockerCredentials is where Docker's driver asks awslogs-credentials-endpoint.
+const dockerCredentials = "http://169.254.170.2"
+
+// close closes all outputs, after the last delivery has ended.
+func (s *dockerOutputs) close() {
+	s.making.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.all {
+		if o.out != nil {
+			_ = o.out.Close()
+		}
+	}
+}
+
+// list gives the outputs in use.
+func (s *dockerOutputs) list() []*dockerOutput {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*dockerOutput, 0, len(s.all))
+	for _, o := range s.all {
+		all = append(all, o)
+	}
+	return all
+}
+
+// dockerTotals are the counters of containers that are no more, so that sums do not fall.
+type dockerTotals struct {
+	sheet ledger.Sheet
+	stats deliver.Stats
+}
