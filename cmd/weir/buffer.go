@@ -232,7 +232,7 @@ func (c *bufferCommand) drain() (ok bool, err error) {
 }
 
 func (c *bufferCommand) plan() (*app.Plan, error) {
-	plan, d := app.Load(c.config, app.Env{Flags: app.Flags{IncludeDir: includeDir(os.LookupEnv)}}, false)
+	plan, d := app.Load(c.config, app.Env{Fetch: app.Fetch, Flags: app.Flags{IncludeDir: includeDir(os.LookupEnv)}}, false)
 	for _, e := range d.Errors {
 		fmt.Fprintln(c.err, e)
 	}

@@ -50,6 +50,7 @@ and opens the log file again. Fluentd's flags are accepted; FLUENTD_OPT may hold
 	if flags.dryRun {
 		return check(flags.file, env, false, stdout)
 	}
+	env.Fetch = app.Fetch
 	plan, d := app.Load(flags.file, env, false)
 	if len(d.Errors) > 0 {
 		for _, e := range d.Errors {

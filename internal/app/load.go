@@ -20,6 +20,7 @@ type Env struct {
 	Hostname string
 	Lookup   func(name string) (string, bool)
 	ReadFile func(name string) ([]byte, error)
+	Fetch    func(url string) ([]byte, error) // for @include of a URL; nil: it is left out, with a warning
 	Location *time.Location // the local zone
 	Stdout   io.Writer      // for the plug-ins of this name
 	Flags    Flags
@@ -68,7 +69,7 @@ func Load(path string, env Env, strict bool) (*Plan, *config.Diagnostics) {
 		return nil, d
 	}
 	root := config.Load(path, config.Files{
-		ReadFile: env.ReadFile, Glob: glob, Lookup: env.Lookup, Hostname: env.Hostname,
+		ReadFile: env.ReadFile, Fetch: env.Fetch, Glob: glob, Lookup: env.Lookup, Hostname: env.Hostname,
 		Now: time.Now, Random: fillRandom, Location: env.Location, PID: os.Getpid(),
 		Form: env.Flags.Form, Inline: env.Flags.Inline, IncludeDir: env.Flags.IncludeDir,
 	}, d)

@@ -13,6 +13,7 @@ import (
 // Files is the world that a configuration is read from. This package does no I/O itself.
 type Files struct {
 	ReadFile func(name string) ([]byte, error)      // content of a file
+	Fetch    func(url string) ([]byte, error)       // content behind an @include of a URL; nil: these are left out
 	Glob     func(pattern string) ([]string, error) // files for an @include pattern; fluentconf.GlobFS is one
 	Lookup   func(name string) (string, bool)       // environment variables
 	Hostname string                                 // for #{hostname}
@@ -35,7 +36,7 @@ func Load(name string, f Files, d *Diagnostics) *fluentconf.Section {
 	}
 	env := &expr.Env{Lookup: f.Lookup, ReadFile: f.ReadFile, Hostname: f.Hostname, WorkerID: worker, Now: f.Now, Random: f.Random, Location: f.Location, PID: f.PID}
 	root, errs, warnings := fluentconf.Parse(fluentconf.Source{
-		Name: name, Form: f.Form, Inline: f.Inline, ReadFile: f.ReadFile, Glob: f.Glob, End: expr.End,
+		Name: name, Form: f.Form, Inline: f.Inline, ReadFile: f.ReadFile, Glob: f.Glob, Fetch: f.Fetch, End: expr.End,
 		More: func(root *fluentconf.Section) []string { return moreFiles(root, f, d) },
 		Eval: func(text string, _ fluentconf.Pos) (string, fluentconf.State, error) {
 			p, err := expr.Compile(text)

@@ -56,6 +56,13 @@ func (r *run) included(v Value, from, word string) (names []string, ok bool) {
 	if !ok || r.full {
 		return nil, false
 	}
+	if isURL(pattern) {
+		if r.src.Fetch == nil {
+			r.warn(v.Pos, fmt.Sprintf("%s %s is not fetched here, and what it says is not checked", word, v.Text), "weir run fetches it at its start and at each reload")
+			return nil, false
+		}
+		return []string{pattern}, true
+	}
 	names, err := r.src.Glob(pattern)
 	if err != nil {
 		r.fail(v.Pos, fmt.Sprintf("cannot list the files of %s %s: %v", word, v.Text, err), "")
@@ -78,9 +85,21 @@ func (r *run) included(v Value, from, word string) (names []string, ok bool) {
 // includePattern turns what stands behind @include into a path pattern.
 func (r *run) includePattern(v Value, from, word string) (string, bool) {
 	s := v.Text
+	if isURL(s) || isURL(from) && !strings.Contains(s, "://") && !path.IsAbs(s) {
+		base, err := url.Parse(from)
+		var u *url.URL
+		if err == nil {
+			u, err = base.Parse(s)
+		}
+		if err != nil {
+			r.fail(v.Pos, fmt.Sprintf("%s %s: %v", word, s, err), "write a whole address, such as https://host/path/file.conf")
+			return "", false
+		}
+		return u.String(), true
+	}
 	if scheme, rest, ok := strings.Cut(s, "://"); ok {
 		if scheme != "file" {
-			r.fail(v.Pos, fmt.Sprintf("%s from %s:// is not supported", word, scheme), "download the file before the start and include it by its path")
+			r.fail(v.Pos, fmt.Sprintf("%s from %s:// is not supported", word, scheme), "include a file by its path, or by http:// or https://")
 			return "", false
 		}
 		s = rest
@@ -104,6 +123,10 @@ func (r *run) includePattern(v Value, from, word string) (string, bool) {
 	return path.Clean(s), true
 }
 
+func isURL(name string) bool {
+	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
+}
+
 // readIncluded reads an included file. open lists the files being read.
 func (r *run) readIncluded(at Pos, name string, open []string) (data []byte, ok bool) {
 	if slices.Contains(open, name) {
@@ -114,9 +137,13 @@ func (r *run) readIncluded(at Pos, name string, open []string) (data []byte, ok 
 		r.fail(at, fmt.Sprintf("@include is nested deeper than %d files", maxDepth), "")
 		return nil, false
 	}
-	data, err := r.src.ReadFile(name)
+	read, how := r.src.ReadFile, ""
+	if isURL(name) {
+		read, how = r.src.Fetch, "weir does not start without it: see whether the address answers from this machine"
+	}
+	data, err := read(name)
 	if err != nil {
-		r.fail(at, fmt.Sprintf("cannot read the included file %s: %v", name, err), "")
+		r.fail(at, fmt.Sprintf("cannot read the included file %s: %v", name, err), how)
 		return nil, false
 	}
 	return data, true

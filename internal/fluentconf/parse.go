@@ -35,6 +35,9 @@ type Source struct {
 	// Glob lists the files that match an include pattern, in any order. GlobFS is one for
 	// an fs.FS. A plain path that does not exist gives no names and no error.
 	Glob func(pattern string) ([]string, error)
+	// Fetch returns the content behind an include of http:// or https://. Without it such an
+	// include is left out, with a warning.
+	Fetch func(url string) ([]byte, error)
 	// Eval evaluates the Ruby expression of one "#{…}" and gives its text. Without it
 	// embedded Ruby is an error. An error with a method Offset() int is shown at that
 	// offset within the expression.

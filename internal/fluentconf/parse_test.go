@@ -141,7 +141,7 @@ func TestAllErrors(t *testing.T) {
 		{"reserved prefix", "@a 1\n<match x>\n@b {\n\"x\":1}\nc \"\\q\"\n</match>", "1:1: '@' is the system reserved prefix\n3:1: '@' is the system reserved prefix\n5:4: unexpected back-slash"},
 		{"embedded mistakes", `a "#{bad} #{bad}"`, "1:6: cannot evaluate #{bad}: bad expression\n1:13: cannot evaluate #{bad}: bad expression"},
 		{"embedded without end", "a \"#{x\nb 1", "1:4: expected end of embedded code\n1:3: unexpected end of file in a double quoted string"},
-		{"include", "@include\n@include http://x/y\n@include 'a' b", "1:1: @include needs a path\n2:10: @include from http:// is not supported\n3:13: expected end of line"},
+		{"include", "@include\n@include ftp://x/y\n@include 'a' b", "1:1: @include needs a path\n2:10: @include from ftp:// is not supported\n3:13: expected end of line"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
