@@ -3,8 +3,6 @@
 // allocates nothing for a frame.
 package frame
 
-import "encoding/binary"
-
 // MaxFrame is the largest frame accepted, with its length, in bytes: the largest event that
 // the service takes (1 MiB) and room for what is around it. Engines of today cut lines into
 // chunks of 16 KiB; but one that let a plugin ask for larger ones would still be
@@ -76,53 +74,3 @@ func (s State) String() string {
 	}
 	return "garbage"
 }
-
-// Next decodes the frame at block[at:]. n is the size of the frame with its length: for
-// Whole the next one is at at+n; for More it is the size that it will have (4 while its
-// length is not complete), so that a caller can see that it will never fit into the pipe;
-// for Garbage it is 0, and Resync finds the next frame.
-//
-// What does not parse as a LogEntry to the last byte is garbage, and so is one without a
-// time: the engine always sets it. Unknown fields are skipped, fields may come in any order,
-// and of a repeated one the last counts. Incomplete frames are garbage as soon as what is
-// there of them contradicts itself.
-func Next(block []byte, at int) (e Entry, n int, s State) {
-	b := block[at:]
-	if len(b) < header {
-		return e, header, head(b)
-	}
-	size := binary.BigEndian.Uint32(b)
-	if size == 0 || size > MaxFrame-header {
-		return e, 0, Garbage
-	}
-	n = header + int(size)
-	if n > len(b) {
-		if !begins(b[header:], int(size)) {
-			return e, 0, Garbage
-		}
-		return e, n, More
-	}
-	if !e.decode(b[header:n]) {
-		return Entry{}, 0, Garbage
-	}
-	return e, n, Whole
-}
-
-// Resync finds the next frame of a block that begins with garbage (or with a frame that the
-// caller has given up, since it never became complete). skip is how many bytes are lost, at
-// least 1 of a block that is not empty. With ok a frame begins at block[skip:], which may be
-// incomplete. Without, nothing like a frame is there: what is left after skip, if anything,
-// is too short to tell. In both cases go on with Next at skip, when there are more bytes;
-// at the end of the stream what is left is lost too.
-//
-// A line may hold bytes that look like a frame. So of the places where a plausible frame
-// begins (stdout or stderr, a time between 1970 and 2200) the first is taken that is
-// followed by more frames, or up to the end of the block by nothing else; only if there is none, the first that
-// stands alone. A frame that lost its end and swallowed the beginning of the next one is
-// passed over by the same rule.
-func Resync(block []byte) (skip int, ok bool) { return len(block), false }
-
-// Append writes an entry as a frame, in the way of the engine: fields in order of their
-// numbers, zero values left out. The name of the source is e.Name, or if that is nil the one of
-// e.Source.
-func Append(dst []byte, e *Entry) []byte { return dst }
