@@ -12,13 +12,19 @@ import (
 // binaryVar names the program under test, given from outside or by Main.
 const binaryVar = "WEIR_BINARY"
 
-// Main builds weir, runs the tests of a package and cleans up. A TestMain calls it.
-func Main(m *testing.M) {
+// Main builds weir, runs the tests of a package and cleans up. A TestMain calls it. prepare
+// does what else has to be done once; dir is removed at the end.
+func Main(m *testing.M, prepare ...func(dir string) error) {
 	dir, err := os.MkdirTemp("", "weir-test-")
 	if err == nil {
 		var binary string
 		if binary, err = build(dir); err == nil {
 			err = os.Setenv(binaryVar, binary)
+		}
+	}
+	for _, p := range prepare {
+		if err == nil {
+			err = p(dir)
 		}
 	}
 	if err != nil {

@@ -77,6 +77,10 @@ func Binary(n int, seed uint64) []byte {
 	return b
 }
 
+// Repaired is what the service stores of bytes that are no UTF-8: each that fits nowhere
+// becomes a replacement character.
+func Repaired(b []byte) string { return string([]rune(string(b))) }
+
 // JSON is a JSON object with a nested one and characters that have to be escaped.
 func JSON(id string, i int) string {
 	return fmt.Sprintf(`{"id":%q,"n":%d,"text":"tab\t quote\" café","nested":{"list":[1,2,%d]}}`, id, i, i)

@@ -1,0 +1,144 @@
+package docker
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/test/docker/written"
+	"weir/test/weirtest"
+)
+
+// eventSize is the largest event of Docker's awslogs driver.
+const eventSize = 262_144 - 26
+
+// pieces cuts a message as the driver must.
+func pieces(s string) []string {
+	var out []string
+	for ; len(s) > eventSize; s = s[eventSize:] {
+		out = append(out, s[:eventSize])
+	}
+	return append(out, s)
+}
+
+// TestWhatContainersWrite has a container for each kind of output, all at the same time.
+func TestWhatContainersWrite(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		r := newRig(t, k, rigOptions{})
+		var traces []string
+		for i := range 9 {
+			traces = append(traces, written.Trace("x", i)+"\n")
+		}
+		cases := []struct {
+			container
+			want []string
+		}{
+			{container{name: "plain", steps: []string{`text:"first\n\n  second  \nthird\r\n"`}}, []string{"first", "  second  ", "third\r"}},
+			{container{name: "no-newline", steps: []string{`text:"first\nsecond"`}}, []string{"first", "second"}},
+			{container{name: "nothing"}, nil},
+			{container{name: "stderr", steps: []string{`err:"oops\n"`}}, []string{"oops"}},
+			{container{name: "just-16k", steps: []string{"long:n=16384", `text:"next\n"`}}, []string{written.Long(16384), "next"}},
+			{container{name: "twice-16k", steps: []string{"long:n=32768", `text:"next\n"`}}, []string{written.Long(32768), "next"}},
+			{container{name: "over-16k", steps: []string{"long:n=16385", `text:"next\n"`}}, []string{written.Long(16385), "next"}},
+			{container{name: "long-no-newline", steps: []string{"long:n=40000,nl=0"}}, []string{written.Long(40000)}},
+			{container{name: "just-16k-no-newline", steps: []string{"long:n=16384,nl=0"}}, []string{written.Long(16384)}},
+			{container{name: "event-size", steps: []string{fmt.Sprintf("long:n=%d", eventSize)}}, []string{written.Long(eventSize)}},
+			{container{name: "over-event-size", steps: []string{fmt.Sprintf("long:n=%d", eventSize+27)}}, pieces(written.Long(eventSize + 27))},
+			{container{name: "megabyte", steps: []string{"long:n=1000000", `text:"next\n"`}}, append(pieces(written.Long(1_000_000)), "next")},
+			{container{name: "binary", steps: []string{"binary:n=5000,seed=7"}}, []string{written.Repaired(written.Binary(5000, 7))}},
+			{container{name: "json", steps: []string{"json:n=3,id=x"}}, []string{written.JSON("x", 0), written.JSON("x", 1), written.JSON("x", 2)}},
+			{container{name: "emf", driver: []string{"awslogs-format=json/emf"}, steps: []string{"json:n=2,id=x"}}, []string{written.JSON("x", 0), written.JSON("x", 1)}},
+			{container{name: "pattern", driver: []string{`awslogs-multiline-pattern=^\d{4}-`}, steps: []string{"trace:n=9,id=x"}}, traces},
+			{container{name: "datetime", driver: []string{"awslogs-datetime-format=%Y-%m-%d %H:%M:%S"}, steps: []string{"trace:n=9,id=x"}}, traces},
+			{container{name: "non-blocking", driver: []string{"mode=non-blocking", "max-buffer-size=4m"}, steps: []string{`text:"first\n"`}}, []string{"first"}},
+			{container{name: "no-cache", driver: []string{"cache-disabled=true"}, steps: []string{`text:"first\n"`}}, []string{"first"}},
+		}
+		for _, c := range cases {
+			r.run(c.container)
+		}
+		r.run(container{name: "woven", steps: []string{"weave:n=50000"}})
+		r.run(container{name: "both", steps: []string{"lines:n=2000,id=x,to=both,rate=4000"}})
+		for _, c := range cases {
+			arrive(t, r.emu, c.name, c.want...)
+			if c.name == "no-cache" {
+				continue
+			}
+			// Docker's own copy is not weir's work, but it must not suffer.
+			if got := r.docker("logs", c.name); len(c.want) > 0 && c.name != "binary" && !strings.Contains(got, strings.TrimSpace(c.want[0])) {
+				t.Errorf("docker logs %s: %s", c.name, clip(got))
+			}
+		}
+		whole(t, r.emu, "both", "x", 0, 2)
+		arrive(t, r.emu, "woven", written.Long(50000), written.Long(50000))
+		for _, s := range r.emu.Streams(group) {
+			if s.Name == "nothing" {
+				t.Error("a container that wrote nothing has a stream")
+			}
+		}
+		r.refusals()
+	})
+}
+
+// refusals checks that bad options are refused when the container starts, all at once.
+func (r *rig) refusals() {
+	r.t.Helper()
+	out, err := r.tryDocker(weirtest.Patience, append([]string{"run"}, r.args(container{name: "bad", driver: []string{
+		"-awslogs-group", "awslogs-create-group=yes", "awslogs-nonsense=1", "mode=sometimes"}})...)...)
+	if err == nil {
+		r.t.Fatalf("a container with bad options runs: %s", out)
+	}
+	for _, want := range []string{
+		"must specify a value for log opt 'awslogs-group'",
+		`must specify valid value for log opt 'awslogs-create-group': strconv.ParseBool: parsing "yes": invalid syntax`,
+		"unknown log opt 'awslogs-nonsense'",
+		"logger: logging mode not supported: sometimes",
+	} {
+		if !strings.Contains(out, want) {
+			r.t.Errorf("the refusal does not say %q: %s", want, out)
+		}
+	}
+}
+
+// TestNames has names that come from the container.
+func TestNames(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		r := newRig(t, k, rigOptions{})
+		r.do(container{name: "c1", driver: []string{"-awslogs-stream", "tag={{.Name}}/{{.ImageName}}/{{index .ContainerLabels \"service\"}}"},
+			flags: []string{"--label", "service=shop"}, steps: []string{`text:"first\n"`}})
+		arrive(t, r.emu, "c1/"+"writer/shop", "first")
+		r.do(container{name: "c2", driver: []string{"-awslogs-stream"}, steps: []string{`text:"first\n"`}})
+		arrive(t, r.emu, r.docker("inspect", "-f", "{{.Id}}", "c2"), "first")
+		r.do(container{name: "c3", driver: []string{"awslogs-stream=a:b*c"}, steps: []string{`text:"first\n"`}})
+		weirtest.Eventually(t, "the name was made legal", func() (string, bool) {
+			var names []string
+			for _, s := range r.emu.Streams(group) {
+				names = append(names, s.Name)
+			}
+			return fmt.Sprint(names), len(names) == 3
+		})
+	})
+}
+
+// TestTwentyContainers has 20 containers that write 10 000 lines a second together.
+func TestTwentyContainers(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		r := newRig(t, k, rigOptions{})
+		const containers, rate, seconds = 20, 500, 5
+		var names []string
+		for i := range containers {
+			names = append(names, fmt.Sprintf("n%d", i))
+			r.docker(append([]string{"create"}, r.args(container{name: names[i], steps: []string{
+				fmt.Sprintf("lines:n=%d,id=%s,rate=%d,size=100,burst=5", rate*seconds, names[i], rate)}})...)...)
+		}
+		r.docker(append([]string{"start"}, names...)...)
+		r.wait(names...)
+		for _, name := range names {
+			if a := whole(t, r.emu, name, name, 100, 1); a.written != rate*seconds {
+				t.Errorf("%s wrote %d lines", name, a.written)
+			}
+		}
+		if s := strings.Fields(r.docker("logs", names[0])); len(s) == 0 {
+			t.Error("docker logs gives nothing")
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package docker
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"weir/test/weirtest"
+)
+
+// gate stands in front of an endpoint. It has an address of its own that stays, and can be
+// shut: then connections are refused, or taken and never answered.
+type gate struct {
+	t    testing.TB
+	addr string
+
+	mu       sync.Mutex
+	target   string
+	silent   bool
+	listener net.Listener
+	conns    map[net.Conn]struct{}
+	wg       sync.WaitGroup
+}
+
+func newGate(t testing.TB, target string) *gate {
+	g := &gate{t: t, addr: fmt.Sprintf("127.0.0.1:%d", weirtest.Port(t)), target: target, conns: map[net.Conn]struct{}{}}
+	g.open()
+	t.Cleanup(func() {
+		g.refuse()
+		g.wg.Wait()
+	})
+	return g
+}
+
+func (g *gate) url() string { return "http://" + g.addr }
+
+// open lets everything through.
+func (g *gate) open() { g.listen(false) }
+
+// swallow takes connections and bytes and answers nothing, as a firewall does that drops.
+func (g *gate) swallow() { g.listen(true) }
+
+// lead leads to another endpoint from the next connection on.
+func (g *gate) lead(target string) {
+	g.refuse()
+	g.mu.Lock()
+	g.target = target
+	g.mu.Unlock()
+	g.open()
+}
+
+func (g *gate) listen(silent bool) {
+	g.refuse()
+	l, err := net.Listen("tcp", g.addr)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.mu.Lock()
+	g.listener, g.silent = l, silent
+	g.mu.Unlock()
+	g.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			g.wg.Go(func() { g.serve(c) })
+		}
+	})
+}
+
+// refuse closes the listener and all connections.
+func (g *gate) refuse() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.listener != nil {
+		_ = g.listener.Close()
+		g.listener = nil
+	}
+	for c := range g.conns {
+		_ = c.Close()
+	}
+	clear(g.conns)
+}
+
+// hold notes a connection so that refuse closes it; false: the gate is shut already.
+func (g *gate) hold(c net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.listener == nil {
+		_ = c.Close()
+		return false
+	}
+	g.conns[c] = struct{}{}
+	return true
+}
+
+func (g *gate) serve(c net.Conn) {
+	if !g.hold(c) {
+		return
+	}
+	defer c.Close()
+	g.mu.Lock()
+	silent, target := g.silent, g.target
+	g.mu.Unlock()
+	if silent {
+		_, _ = io.Copy(io.Discard, c)
+		return
+	}
+	out, err := net.Dial("tcp", target)
+	if err != nil || !g.hold(out) {
+		return
+	}
+	defer out.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(out, c)
+		_ = out.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(c, out)
+	_ = c.Close()
+	<-done
+}

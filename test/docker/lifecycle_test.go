@@ -1,0 +1,132 @@
+package docker
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weir/test/docker/engine"
+	"weir/test/weirtest"
+)
+
+// TestDisableAndUpgrade takes the managed plugin away from running containers and gives it
+// back, as the same and as another version.
+func TestDisableAndUpgrade(t *testing.T) {
+	r := newRig(t, managed, rigOptions{})
+	registry, err := engine.ServePlugin(plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(registry.Close)
+	r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=200"}})
+	r.run(container{name: "traces", driver: []string{`awslogs-multiline-pattern=^\d{4}-`}, steps: []string{"trace:n=9,id=x", "hold", "trace:n=9,id=x"}})
+	r.flowing("a")
+	if out, err := r.tryDocker(time.Minute, "plugin", "disable", r.driver); err == nil {
+		t.Errorf("the plugin can be disabled without force while containers use it: %s", out)
+	}
+	r.gate.refuse()
+	r.docker("plugin", "disable", "-f", r.driver)
+	r.quick("inspect", "a")
+	time.Sleep(500 * time.Millisecond) // the container goes on writing
+	r.docker("plugin", "enable", r.driver)
+	time.Sleep(200 * time.Millisecond)
+	r.docker("plugin", "disable", "-f", r.driver)
+	before := r.docker("plugin", "inspect", "-f", "{{.Id}}", r.driver)
+	r.docker("plugin", "upgrade", "--skip-remote-check", "--grant-all-permissions", r.driver, registry.Ref)
+	if after := r.docker("plugin", "inspect", "-f", "{{.Id}}", r.driver); after != before {
+		t.Errorf("the upgrade has made another plugin: %s, was %s", after, before)
+	}
+	r.docker("plugin", "enable", r.driver)
+	r.flowingAgain()
+	r.quick("stop", "a", "traces")
+	r.gate.open()
+	a := whole(t, r.emu, "a", "a", 0, 1)
+	if a.slowest > blocked {
+		t.Errorf("the container was held up for %s", a.slowest)
+	}
+	r.traces("traces", 2, 9)
+	r.docker("rm", "a", "traces")
+	r.docker("plugin", "disable", r.driver) // not in use any more
+}
+
+// flowingAgain waits until the plugin answers.
+func (r *rig) flowingAgain() {
+	r.t.Helper()
+	weirtest.Eventually(r.t, "the plugin answers", func() (string, bool) {
+		_, err := r.get("/api/status")
+		return errText(err), err == nil
+	})
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// TestStoppedWhileAway stops a container while the plugin is disabled. The engine then
+// forgets the pipe; what was in it must come all the same.
+func TestStoppedWhileAway(t *testing.T) {
+	r := newRig(t, managed, rigOptions{})
+	r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=100"}})
+	r.flowing("a")
+	r.docker("plugin", "disable", "-f", r.driver)
+	time.Sleep(300 * time.Millisecond) // the container goes on writing
+	r.docker("stop", "a")              // takes as long as the engine tries to reach the plugin
+	r.docker("plugin", "enable", r.driver)
+	a := whole(t, r.emu, "a", "a", 0, 1)
+	t.Logf("%s", a)
+}
+
+// TestServiceRestart stops and starts a v1 plugin in order, as a service manager does for an
+// upgrade.
+func TestServiceRestart(t *testing.T) {
+	r := newRig(t, v1, rigOptions{})
+	r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=500"}})
+	r.run(container{name: "long", steps: []string{"long:n=20000,nl=0", "hold", "long:n=20000"}})
+	r.flowing("a")
+	for range 3 {
+		begin := time.Now()
+		r.v1.Signal(syscall.SIGTERM)
+		<-r.v1.Done()
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("the plugin took %s to stop", took)
+		}
+		time.Sleep(100 * time.Millisecond) // containers go on writing
+		r.startV1()
+	}
+	r.quick("stop", "a", "long")
+	whole(t, r.emu, "a", "a", 0, 1)
+	weirtest.Eventually(t, "the long line has come", func() (string, bool) {
+		m := strings.Join(messages(r.emu, "long"), "")
+		return clip(m), len(m) == 40000
+	})
+	if m := messages(r.emu, "long"); len(m) != 1 {
+		t.Errorf("a line of 40000 bytes came in %d events", len(m))
+	}
+}
+
+// TestDefaultDriver has the plugin as the engine's default driver: it has to be there before
+// containers are started again, and each container takes the engine's options.
+func TestDefaultDriver(t *testing.T) {
+	r := newRig(t, managed, rigOptions{})
+	if err := r.e.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	o := engine.Options{Flags: []string{"--log-driver", r.driver, "--log-opt", "awslogs-group=" + group, "--log-opt", "awslogs-stream=x",
+		"--log-opt", "awslogs-region=eu-west-1", "--log-opt", "awslogs-create-group=true", "--log-opt", "awslogs-endpoint=" + r.gate.url()}}
+	if err := r.e.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	r.docker("run", "-d", "--name", "c1", "--network", "none", "--restart", "always", engine.Image, `text:"hello\n"`, "hold")
+	arrive(t, r.emu, "x", "hello")
+	if err := r.e.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.e.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	arrive(t, r.emu, "x", "hello", "hello")
+}

@@ -1,0 +1,79 @@
+// Package docker proves the Docker logging driver on a real Docker Engine, which the tests
+// start themselves (package engine), and for what no engine does at will on one that is
+// played (package player). In both cases the plugin is the real program, as a managed plugin
+// from build/plugin or as a process with a socket ("v1").
+//
+// Not root, or no Docker Engine installed: the tests that need one leave themselves out. The
+// protocol is tested without any in internal/input/docker.
+//
+//	WEIR_DOCKER_KILLS=200   kills of TestKillUnderLoad (default 20)
+package docker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"weir/test/docker/engine"
+	"weir/test/weirtest"
+)
+
+// absent says why there is no engine; nil: there is. writer is the program for containers,
+// plugin the directory for `docker plugin create`. All three are set once, by TestMain.
+var (
+	absent         error
+	writer, plugin string
+)
+
+func TestMain(m *testing.M) { weirtest.Main(m, prepare) }
+
+// prepare finds out whether an engine can be had, and builds what it is to run.
+func prepare(dir string) error {
+	if absent = engine.Available(); absent == nil {
+		absent = try(dir)
+	}
+	if absent != nil {
+		fmt.Fprintln(os.Stderr, "no Docker Engine:", absent)
+		return nil
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	plugin = filepath.Join(root, "build", "plugin")
+	if out, err := exec.Command("make", "-C", root, "plugin").CombinedOutput(); err != nil {
+		return fmt.Errorf("make plugin: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// try starts an engine and a container. Where mounts or cgroups are not permitted this fails.
+func try(dir string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if writer, err = engine.BuildWriter(ctx, dir); err != nil {
+		return err
+	}
+	e, err := engine.Start(ctx, engine.Options{})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if err := e.ImportWriter(ctx, writer); err != nil {
+		return err
+	}
+	_, err = e.Docker(ctx, "run", "--rm", "--network", "none", engine.Image)
+	return err
+}
+
+// needEngine leaves a test out where there is no engine.
+func needEngine(t *testing.T) {
+	t.Helper()
+	if absent != nil {
+		t.Skip("no Docker Engine: ", absent)
+	}
+}
