@@ -14,6 +14,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/buffer"
@@ -96,6 +97,7 @@ type Deliverer struct {
 	timerAt  int64
 	window   int // most pieces that may wait: maxPieces, but for tests
 	pieces   int // waiting in all lanes
+	marks    int // of them
 	bytes    int // of entries waiting in all lanes
 	dueBytes int // likewise in lanes of the ready queue
 	building int // lanes that a worker is filling a request from
@@ -104,8 +106,10 @@ type Deliverer struct {
 	resting  int // places taken by the pause after a request
 	full     int // raw bytes that fill a request, learned unless sized
 	sized    bool
-	tags     bool // requests are told the tags of their events
-	kept     int  // pieces for which lanes that wait for nothing keep memory
+	tags     bool            // requests are told the tags of their events
+	tagLanes output.TagLanes // nil: the lane of a tag is not known
+	held     atomic.Int64    // parts that wait for their notices
+	kept     int             // pieces for which lanes that wait for nothing keep memory
 	relieved time.Time
 	gate     gate
 	parking  *parkingLot // this delivery's, if it has one
@@ -156,6 +160,7 @@ func New(o Options) *Deliverer {
 		most, events = max(s.RequestBytes(), 1), 1<<30
 		first = most
 	}
+	d.tagLanes, _ = o.Output.(output.TagLanes)
 	if t, ok := o.Output.(output.Tagged); ok {
 		d.tags = t.UsesTags()
 	}
@@ -268,7 +273,21 @@ func (d *Deliverer) wakeAll() {
 
 // drained says that nothing is left to do. Callers hold d.mu.
 func (d *Deliverer) drained() bool {
-	return d.draining && d.readDone && d.pieces == d.left && d.building == 0 && d.flights == 0
+	return d.draining && d.readDone && d.pieces == d.left+d.shelved() && d.building == 0 && d.flights == 0
+}
+
+// shelved counts the marks of parked lanes: their notices stay in the buffer. Callers hold
+// d.mu.
+func (d *Deliverer) shelved() (n int) {
+	if d.marks == 0 || d.parking == nil {
+		return 0
+	}
+	for _, l := range d.lanes {
+		if l.parked && !l.givenUp {
+			n += l.marks
+		}
+	}
+	return n
 }
 
 // Flush makes everything that waits due now (SIGUSR1).

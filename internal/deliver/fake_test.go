@@ -54,6 +54,8 @@ func numbers(b []byte) []uint32 {
 // keeps what was accepted.
 type fake struct {
 	limit    int   // entries in a request
+	// takes decides about a notice in an accepted request; nil takes all.
+	takes func(lane string, n output.Notice, events int) bool
 	lotLimit int64 // of the parking lot; default 16 MiB
 	window   int   // pieces that may wait; default maxPieces
 	spanned  bool  // entries may not stand beside others: each fills a request
@@ -63,6 +65,7 @@ type fake struct {
 
 	mu       sync.Mutex
 	accepted map[string][]uint32
+	notices  map[string][]told // accepted
 	sizes    []int
 	sends    int
 	inFlight map[string]int
@@ -71,13 +74,22 @@ type fake struct {
 }
 
 func newFake() *fake {
-	return &fake{limit: 10_000, accepted: map[string][]uint32{}, inFlight: map[string]int{}}
+	return &fake{limit: 10_000, accepted: map[string][]uint32{}, notices: map[string][]told{}, inFlight: map[string]int{}}
 }
 
 func (f *fake) Splitter() output.Splitter { return &fakeSplitter{f} }
 func (f *fake) Request() output.Request   { return &fakeRequest{f: f} }
 func (f *fake) Scope() string             { return "fake" }
 func (f *fake) Close() error              { return nil }
+
+// LaneOf implements output.TagLanes.
+func (f *fake) LaneOf(tag string) (string, bool) { return tag, f.byNumber == 0 && tag != "unknown" }
+
+// told is a notice that was accepted, and how many events of the lane had been then.
+type told struct {
+	output.Notice
+	at int
+}
 
 type fakeSplitter struct{ f *fake }
 
@@ -99,9 +111,22 @@ type fakeRequest struct {
 	lane string
 	buf  []byte
 	n    int
+
+	notice *output.Notice
+	place  int // entries before it
 }
 
-func (r *fakeRequest) Reset(lane string) { r.lane, r.buf, r.n = lane, r.buf[:0], 0 }
+func (r *fakeRequest) Reset(lane string) { r.lane, r.buf, r.n, r.notice = lane, r.buf[:0], 0, nil }
+
+// Tell implements output.Teller. A notice needs the room of an entry.
+func (r *fakeRequest) Tell(n output.Notice) bool {
+	if r.notice != nil || r.n > 0 && r.n == r.f.limit {
+		return false
+	}
+	n.Reasons = append([]output.ReasonCount(nil), n.Reasons...)
+	r.notice, r.place = &n, r.n
+	return true
+}
 func (r *fakeRequest) Fill() float64     { return float64(r.n) / float64(r.f.limit) }
 
 func (r *fakeRequest) Add(b []byte, limit int) (entries, size int, full bool) {
@@ -140,6 +165,15 @@ func (r *fakeRequest) Send(ctx context.Context) output.Result {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inFlight[r.lane]--
+	if n := r.notice; res.Err == nil && n != nil && (f.takes == nil || f.takes(r.lane, *n, len(ns))) {
+		before := r.place
+		for _, e := range res.Ended {
+			before -= max(min(e.First+e.Count, r.place)-e.First, 0)
+		}
+		f.notices[r.lane] = append(f.notices[r.lane], told{*n, len(f.accepted[r.lane]) + before})
+	} else if res.Err == nil && n != nil {
+		res.Untold = true
+	}
 	if res.Err == nil {
 		f.sizes = append(f.sizes, len(ns))
 		ended := res.Ended
@@ -188,6 +222,10 @@ type rig struct {
 	logm sync.Mutex
 
 	lotLimit int64
+	logger   *slog.Logger
+	o        Options
+	fs       vfs.FS
+	limit    int64 // of the buffer
 }
 
 type lockedWriter struct {

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"weir/internal/buffer"
@@ -14,6 +15,9 @@ type piece struct {
 	buffer.Ref
 	due int64  // when it has waited long enough for company
 	tag string // of its batch; only kept for a <secondary> and for requests that need it
+
+	// loss makes it a mark: it has no entries, and says what the lane has lost here.
+	loss *loss
 }
 
 // lane is the waiting line of one destination. It is data, not a goroutine: ten thousand
@@ -24,6 +28,7 @@ type lane struct {
 	head     int
 	events   int       // in pieces
 	bytes    int       // of entries in pieces
+	marks    int       // pieces that are marks
 	kept     int       // room in pieces that counts in Deliverer.kept, while none are waiting
 	flights  []*flight // built or being sent, in order; the first `sending` are under way
 	returned []piece   // of requests that failed while the next was being filled
@@ -58,11 +63,18 @@ func (l *lane) push(p piece) {
 		// Else a lane that is never empty would grow for ever.
 		l.pieces, l.head = l.pieces[:copy(l.pieces, l.pieces[l.head:])], 0
 	}
+	if n := len(l.pieces); p.loss != nil {
+		if n > l.head && l.pieces[n-1].loss != nil {
+			l.pieces[n-1].loss.join(p.loss)
+			return
+		}
+		l.marks++
+	}
 	// Neighbouring pieces of one batch become one: lanes named by record fields would
 	// otherwise hold a reference for each event.
 	if n := len(l.pieces); n > l.head {
 		last := &l.pieces[n-1]
-		if last.Seq == p.Seq && last.Off+last.Len == p.Off && last.First+last.Count == p.First {
+		if p.loss == nil && last.loss == nil && last.Seq == p.Seq && last.Off+last.Len == p.Off && last.First+last.Count == p.First {
 			last.Len += p.Len
 			last.Count += p.Count
 			l.events += int(p.Count)
@@ -85,6 +97,9 @@ func (l *lane) take(dst []piece, size, count int) []piece {
 		l.bytes -= int(p.Len)
 		size -= int(p.Len)
 		count -= int(p.Count)
+		if p.loss != nil {
+			l.marks--
+		}
 		dst = append(dst, p)
 	}
 	if l.head == len(l.pieces) {
@@ -92,6 +107,25 @@ func (l *lane) take(dst []piece, size, count int) []piece {
 	}
 	return dst
 }
+
+// takeEvents is take, but leaves the marks where they are.
+func (l *lane) takeEvents(dst []piece, size, count int) []piece {
+	from := len(dst)
+	dst = l.take(dst, size, count)
+	if !slices.ContainsFunc(dst[from:], isMark) {
+		return dst
+	}
+	var marks []piece
+	for _, p := range dst[from:] {
+		if isMark(p) {
+			marks = append(marks, p)
+		}
+	}
+	l.untake(marks)
+	return slices.DeleteFunc(dst, isMark)
+}
+
+func isMark(p piece) bool { return p.loss != nil }
 
 // before says whether p was accepted before q.
 func (p *piece) before(q *piece) bool {
@@ -106,6 +140,9 @@ func (l *lane) untake(ps []piece) {
 	for i := range ps {
 		l.events += int(ps[i].Count)
 		l.bytes += int(ps[i].Len)
+		if ps[i].loss != nil {
+			l.marks++
+		}
 	}
 	if l.waiting() > 0 && l.pieces[l.head].before(&ps[len(ps)-1]) {
 		l.merge(ps)
@@ -137,8 +174,15 @@ func (l *lane) merge(ps []piece) {
 	l.pieces, l.head = append(append(all, ps...), rest...), 0
 }
 
-// due is when the first waiting piece has waited long enough.
-func (l *lane) due() int64 { return l.pieces[l.head].due }
+// due is when the first waiting piece has waited long enough, or what stands behind a
+// mark: a notice may wait for longer, and goes with the events that come.
+func (l *lane) due() int64 {
+	due := l.pieces[l.head].due
+	for i := l.head + 1; i < len(l.pieces) && l.pieces[i-1].loss != nil; i++ {
+		due = min(due, l.pieces[i].due)
+	}
+	return due
+}
 
 // timers is the one heap of everything that waits for a moment: linger and back-off.
 type timers []*lane

@@ -24,13 +24,16 @@ import (
 func (d *Deliverer) consistent() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var pieces, held, due, flights, sending, building, left, kept, queued int
+	var pieces, held, due, flights, sending, building, left, kept, queued, marks int
 	for _, l := range d.lanes {
-		events, bytes := 0, 0
+		events, bytes, marked := 0, 0, 0
 		for i := l.head; i < len(l.pieces); i++ {
 			p := &l.pieces[i]
 			events += int(p.Count)
 			bytes += int(p.Len)
+			if isMark(*p) {
+				marked++
+			}
 			if i > l.head && !l.pieces[i-1].before(p) {
 				return fmt.Errorf("lane %q: piece %d is out of order", l.key, i)
 			}
@@ -38,6 +41,10 @@ func (d *Deliverer) consistent() error {
 		if events != l.events || bytes != l.bytes {
 			return fmt.Errorf("lane %q counts %d events, %d bytes and has %d, %d", l.key, l.events, l.bytes, events, bytes)
 		}
+		if marked != l.marks {
+			return fmt.Errorf("lane %q counts %d marks and has %d", l.key, l.marks, marked)
+		}
+		marks += marked
 		pieces += l.waiting()
 		held += l.bytes
 		flights += len(l.flights)
@@ -56,15 +63,16 @@ func (d *Deliverer) consistent() error {
 		if l.kept > 0 && l.waiting() > 0 {
 			return fmt.Errorf("lane %q has pieces and counts as empty", l.key)
 		}
-		waits := l.queued || l.heapIdx >= 0 || l.building || l.givenUp || len(l.flights) > 0
+		waits := l.queued || l.heapIdx >= 0 || l.building || l.givenUp || len(l.flights) > 0 ||
+			l.parked && l.marks == l.waiting()
 		if l.waiting() > 0 && !waits && !d.stopped {
 			return fmt.Errorf("lane %q is stuck with %d events", l.key, l.events)
 		}
 	}
-	got := []int{d.pieces, d.bytes, d.dueBytes, d.flights, d.inFlight, d.building, d.left, d.kept, len(d.ready) - d.readyAt}
-	want := []int{pieces, held, due, flights, sending, building, left, kept, queued}
+	got := []int{d.pieces, d.bytes, d.dueBytes, d.flights, d.inFlight, d.building, d.left, d.kept, len(d.ready) - d.readyAt, d.marks}
+	want := []int{pieces, held, due, flights, sending, building, left, kept, queued, marks}
 	if !slices.Equal(got, want) {
-		return fmt.Errorf("counters %v, want %v (pieces, bytes, due bytes, flights, in flight, building, given up, kept, queued)", got, want)
+		return fmt.Errorf("counters %v, want %v (pieces, bytes, due bytes, flights, in flight, building, given up, kept, queued, marks)", got, want)
 	}
 	return nil
 }

@@ -18,14 +18,17 @@ const gateAfter = 3
 // stopWait is the longest wait before another attempt while weir is stopping.
 const stopWait = 2 * time.Second
 
-// succeeded moves the lane on after an accepted request.
-func (d *Deliverer) succeeded(f *flight) {
+// succeeded moves the lane on after an accepted request. marks are of what it has lost.
+func (d *Deliverer) succeeded(f *flight, marks []piece) {
 	now := time.Now()
 	d.o.Throttle.OK(now)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := f.lane
 	d.leave(f)
+	if len(marks) > 0 && !(d.draining && marks[0].loss.refused > 2) { // else it stays in the buffer
+		d.giveBack(l, marks)
+	}
 	l.delivered += uint64(f.events)
 	l.backoff = 0
 	d.recover(l, now)
@@ -64,16 +67,24 @@ func (d *Deliverer) endpointWell() {
 // is given up, or it goes back to where it came from.
 func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) {
 	switch {
-	case e.Kind == output.Drop:
+	case e.Kind == output.Drop && f.events > 0:
 		d.endUnsent(f, e, e.Fate)
 		return
+	case e.Kind == output.Refused && f.told != nil && f.events == 0:
+		d.notTaken(f, e)
+		return
+	case e.Kind == output.Refused && f.told != nil:
+		f.told.alone = true // which of them it was shows then
 	case e.Kind == output.Refused && f.events == 1:
 		d.endUnsent(f, e, ledger.Fate{Class: ledger.Rejected, Reason: ledger.Refused})
 		return
 	}
 	now := time.Now()
 	d.stat.retry(e.Kind)
-	if d.countFailure(f, e, now) && d.exhausted(f, e, now) {
+	switch over := d.countFailure(f, e, now); {
+	case over && f.events == 0:
+		f.told.stale = true // a notice alone is kept for as long as there is room
+	case over && d.exhausted(f, e, now):
 		return
 	}
 	d.mu.Lock()
@@ -104,7 +115,9 @@ func (d *Deliverer) react(f *flight, e *output.Error, resent bool, now time.Time
 		// two replicas from meeting again and again.
 		l.backoff = d.at(now.Add(max(time.Duration(5+rand.IntN(100))*time.Millisecond, min(e.After, time.Minute))))
 	case output.Refused:
-		l.limit = max(f.events/2, 1)
+		if f.told == nil {
+			l.limit = max(f.events/2, 1)
+		}
 	case output.Throttled:
 		d.o.Throttle.Throttled(now, l.key, len(d.lanes) == 1)
 		d.backOff(l, now, e.After)
@@ -132,7 +145,7 @@ func (d *Deliverer) react(f *flight, e *output.Error, resent bool, now time.Time
 		default:
 			d.backOff(l, now, e.After)
 		}
-	case output.Denied, output.NoTarget:
+	case output.Denied, output.NoTarget, output.Drop: // the last one only for a notice alone
 		d.backOff(l, now, max(e.After, 2*time.Second))
 	}
 }
@@ -236,11 +249,11 @@ func (d *Deliverer) exhausted(f *flight, e *output.Error, now time.Time) bool {
 		d.endUnsent(f, err, fate)
 		return true
 	}
-	serr := d.toSecondary(f)
+	o, serr := d.toSecondary(f)
 	switch {
 	case serr == nil:
 		d.stat.gaveUp(d.o.Log, d.o.ID, f, err, ledger.Fate{Class: ledger.Delivered})
-		d.gone(f)
+		d.gone(f, o)
 		return true
 	case d.ctx.Err() != nil || !d.o.Retry.exhaustedTwice(f.attempts, f.failing):
 		d.stat.secondaryFails(d.o.Log, d.o.ID, serr)
@@ -255,20 +268,29 @@ func (d *Deliverer) endUnsent(f *flight, err error, fate ledger.Fate) {
 	d.stat.gaveUp(d.o.Log, d.o.ID, f, err, fate)
 	f.parts = f.parts[:0]
 	for i := range f.pieces {
-		f.parts = append(f.parts, buffer.Part{Seq: f.pieces[i].Seq, Span: f.pieces[i].Span, Fate: fate})
+		if !isMark(f.pieces[i]) {
+			f.parts = append(f.parts, buffer.Part{Seq: f.pieces[i].Seq, Span: f.pieces[i].Span, Fate: fate})
+		}
 	}
-	d.settle(f.parts)
-	d.gone(f)
+	var o *loss
+	if f.parts, o = d.withhold(f.pieces, f.parts); o != nil {
+		o.stale = true
+	}
+	o = joined(o, marked(f.pieces))
+	d.settle(f.lane.key, f.parts)
+	d.gone(f, o)
 }
 
-// gone lets the lane of a flight go on whose events have ended without being sent.
-func (d *Deliverer) gone(f *flight) {
+// gone lets the lane of a flight go on whose events have ended without being sent. o is
+// what the lane is to be told of; may be nil.
+func (d *Deliverer) gone(f *flight, o *loss) {
+	marks := d.markOf(f, o)
 	d.mu.Lock()
 	l := f.lane
 	d.leave(f)
 	d.recover(l, time.Now())
 	l.backoff = 0
+	d.giveBack(l, marks)
 	d.settled(l)
 	d.mu.Unlock()
-	d.leftLot(f, f.events)
 }

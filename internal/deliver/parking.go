@@ -159,8 +159,9 @@ func (p *parkingLot) move(f *flight) {
 		f.parts = append(f.parts, buffer.Part{Seq: f.pieces[i].Seq, Span: f.pieces[i].Span, Fate: ledger.Fate{Class: ledger.Moved}})
 	}
 	if moved > 0 {
-		d.settle(f.parts)
+		d.settle(f.lane.key, f.parts)
 	}
+	d.unburden()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.building = false
@@ -196,6 +197,9 @@ func (p *parkingLot) store(f *flight) (moved int, err error) {
 			break
 		}
 		if v.Bytes == nil {
+			if moved < len(f.pieces) && isMark(f.pieces[moved]) { // damaged
+				p.leave(f, moved)
+			}
 			continue // given up: the next one stands in its place
 		}
 		count, first, end, _, _ := event.Check(v.Bytes)
@@ -219,6 +223,14 @@ func (p *parkingLot) store(f *flight) (moved int, err error) {
 	return moved, err
 }
 
+// leave gives the mark f.pieces[i] back to its lane.
+func (p *parkingLot) leave(f *flight, i int) {
+	p.main.mu.Lock()
+	p.main.giveBack(f.lane, []piece{f.pieces[i]})
+	p.main.mu.Unlock()
+	f.pieces = append(f.pieces[:i], f.pieces[i+1:]...)
+}
+
 func (p *parkingLot) hold(lane string, n int) {
 	p.mu.Lock()
 	if p.held[lane] += n; p.held[lane] <= 0 {
@@ -230,7 +242,7 @@ func (p *parkingLot) hold(lane string, n int) {
 // park decides whether a failing lane is parked. Callers hold d.mu.
 func (d *Deliverer) park(l *lane, e *output.Error, now time.Time) {
 	after := d.o.Retry.ParkAfter
-	if d.parking == nil || after <= 0 || l.parked || d.gate.shut || now.Sub(l.failing) < after {
+	if d.parking == nil || after <= 0 || l.parked || l.marks == l.waiting() || d.gate.shut || now.Sub(l.failing) < after {
 		return
 	}
 	d.parkLane(l, e.Kind, e)
@@ -290,6 +302,12 @@ const maxTag = 1<<16 - 1
 type parkedOutput struct{ output.Output }
 
 func (parkedOutput) Splitter() output.Splitter { return byTag{} }
+
+// LaneOf implements output.TagLanes.
+func (parkedOutput) LaneOf(tag string) (string, bool) {
+	lane, _ := parkedTag(tag)
+	return lane, true
+}
 
 type byTag struct{}
 

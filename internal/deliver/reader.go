@@ -59,6 +59,9 @@ func (r *reader) next() bool {
 	}
 	if b.Gap != nil {
 		d.reportGap(b.Gap)
+		if d.o.Tell {
+			r.markGap(b.Gap)
+		}
 	}
 	r.keys, r.cuts, r.lost = r.keys[:0], r.cuts[:0], r.lost[:0]
 	items := b.Items()
@@ -78,7 +81,10 @@ func (r *reader) next() bool {
 	}
 	b.Release()
 	if len(r.lost) > 0 {
-		d.settle(r.lost)
+		d.settle("", r.lost)
+	}
+	if d.o.Tell {
+		d.unburden()
 	}
 	return r.handOver()
 }
@@ -107,7 +113,7 @@ func (r *reader) handOver() bool {
 	defer d.mu.Unlock()
 	for i := range r.cuts {
 		c := &r.cuts[i]
-		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{c.ref, c.due, c.tag})
+		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{Ref: c.ref, due: c.due, tag: c.tag})
 	}
 	for !d.stopped && (d.pieces-d.left >= d.window || d.dueBytes >= d.o.ReadAhead || d.pausedByOutage()) {
 		d.relieve()

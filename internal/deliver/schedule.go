@@ -28,10 +28,11 @@ func (d *Deliverer) enqueue(key []byte, p piece) {
 			l.parked = true
 		}
 	}
-	before := l.waiting()
+	before, marks := l.waiting(), l.marks
 	l.push(p)
 	d.count(l, l.waiting()-before, int(p.Len))
-	if l.queued || l.heapIdx >= 0 && !d.isFull(l) {
+	d.marks += l.marks - marks
+	if l.queued || l.heapIdx >= 0 && l.marks == 0 && !d.isFull(l) {
 		return // it waits for its turn, or for a moment that this piece does not change
 	}
 	d.schedule(l)
@@ -55,9 +56,10 @@ func (d *Deliverer) count(l *lane, n, bytes int) {
 
 // putBack puts pieces before everything else that waits in a lane. Callers hold d.mu.
 func (d *Deliverer) putBack(l *lane, ps []piece) {
-	before, bytes := l.waiting(), l.bytes
+	before, bytes, marks := l.waiting(), l.bytes, l.marks
 	l.untake(ps)
 	d.count(l, l.waiting()-before, l.bytes-bytes)
+	d.marks += l.marks - marks
 }
 
 // trim lets a lane without pieces keep its memory for the next ones within a bound common
@@ -91,6 +93,9 @@ func (d *Deliverer) sweep() {
 func (d *Deliverer) schedule(l *lane) {
 	if l.queued || l.building || l.givenUp || l.waiting() == 0 {
 		return
+	}
+	if l.parked && l.marks == l.waiting() {
+		return // its events are in the parking lot: notices must not overtake them
 	}
 	if len(l.flights) > l.sending || l.sending >= d.o.PerLane && !d.isFull(l) {
 		// The next body is encoded ahead only when it is full anyway: until the one under
@@ -175,6 +180,9 @@ func (d *Deliverer) hasten() {
 
 // dueAt is when the lane's oldest piece has waited long enough.
 func (d *Deliverer) dueAt(l *lane) int64 {
+	if l.marks > 0 && l.marks == l.waiting() && l.pieces[l.head].loss.refused > 1 && !d.draining {
+		return l.due() // a notice that is not taken must not be tried all the time
+	}
 	if d.hurry || l.parked || l.attempts > 0 || l.limit > 0 || d.isFull(l) || l.pieces[l.head].Seq <= l.flushTo {
 		return 0
 	}

@@ -14,13 +14,25 @@ var errNoLane = errors.New("the secondary has no place for the event")
 
 // toSecondary hands a flight's events to the <secondary> output and settles what became of
 // them there. An error means that it failed too: what it has taken is settled, and f has
-// the rest.
-func (d *Deliverer) toSecondary(f *flight) error {
+// the rest. Without one it returns what the lane is to be told of: notices are of a lane,
+// and not for the secondary.
+func (d *Deliverer) toSecondary(f *flight) (o *loss, err error) {
 	s := &second{d: d, split: d.o.Secondary.Splitter(), req: d.o.Secondary.Request()}
+	var marks []piece
+	defer func() {
+		if err != nil {
+			f.pieces = append(marks, f.pieces...)
+		}
+	}()
 	for len(f.pieces) > 0 {
+		if isMark(f.pieces[0]) {
+			marks = append(marks, f.pieces[0])
+			f.pieces = f.pieces[1:]
+			continue
+		}
 		v, err := d.view(f, 0)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if v.Bytes == nil { // given up: leaves f by itself
 			continue
@@ -35,17 +47,22 @@ func (d *Deliverer) toSecondary(f *flight) error {
 		v.Release()
 		f.parts = s.parts
 		if s.count > 0 {
-			d.settle(f.parts)
-			d.leftLot(f, s.count)
+			var lost *loss
+			if f.parts, lost = d.withhold([]piece{*p}, f.parts); lost != nil {
+				m := piece{due: p.due, loss: lost}
+				m.Seq, m.First = p.Seq, p.First
+				marks = append(marks, m)
+			}
+			d.settle(f.lane.key, f.parts)
 			f.events -= s.count
 			*p = p.cut(s.count, s.size)
 		}
 		if s.err != nil {
-			return fmt.Errorf("send to the secondary: %w", s.err)
+			return nil, fmt.Errorf("send to the secondary: %w", s.err)
 		}
 		f.pieces = f.pieces[1:]
 	}
-	return nil
+	return marked(marks), nil
 }
 
 // second sends the runs of one piece, each once.

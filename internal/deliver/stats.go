@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -35,6 +36,8 @@ type Stats struct {
 	BodyBytes   uint64            // of request bodies sent
 	Resent      uint64            // requests that may repeat an accepted one
 	Slow        uint64            // requests that took longer than SlowFlush
+	Notices     uint64            // of losses, accepted
+	Noticed     uint64            // events of which they told
 	Latency     Histogram
 	Fill        Histogram
 	InFlight    int
@@ -63,6 +66,7 @@ type LaneStats struct {
 type stats struct {
 	accepted, events, bytes, body, resent atomic.Uint64
 	slow                                  atomic.Uint64
+	notices, noticed                      atomic.Uint64
 	failed, retries                       [16]atomic.Uint64
 	latency                               [len(LatencyBuckets) + 1]atomic.Uint64
 	latencySum                            atomic.Int64 // microseconds
@@ -260,6 +264,45 @@ func (s *stats) gaveUp(log *slog.Logger, id string, f *flight, err error, fate l
 	}
 }
 
+// told counts a notice that was accepted.
+func (s *stats) told(o *loss) {
+	s.notices.Add(1)
+	s.noticed.Add(o.Events)
+}
+
+func (s *stats) untold(log *slog.Logger, id, lane string, times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if times > 1 && !s.often("untold") {
+		log.Warn("the service takes events but not the notice of those that are missing; it is tried again", "output", id, "lane", printable(lane), "refused", times)
+	}
+}
+
+func (s *stats) released(log *slog.Logger, id, lane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("released") {
+		log.Warn("notices of missing events cannot be sent just now and do not hold the buffer any longer; a restart before they are sent would lose them", "output", id, "lane", printable(lane))
+	}
+}
+
+func (s *stats) noticeLost(log *slog.Logger, id string, f *flight, e *output.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("notice lost") {
+		log.Error("a notice of missing events is refused and given up", "output", id, "lane", printable(f.lane.key), "missing", f.told.Events,
+			"reasons", fmt.Sprint(f.told.Reasons), "error", e)
+	}
+}
+
+func (s *stats) cannotTell(log *slog.Logger, id string, n uint64, r ledger.Reason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("cannot tell " + r.String()) {
+		log.Warn("it is not known from which destinations events are missing: no notice of them is sent", "output", id, "events", n, "reason", r.String())
+	}
+}
+
 func (s *stats) settleFailed(log *slog.Logger, id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,6 +319,7 @@ func (d *Deliverer) Stats() Stats {
 	s := &d.stat
 	out := Stats{
 		Accepted: s.accepted.Load(), Events: s.events.Load(), Bytes: s.bytes.Load(), BodyBytes: s.body.Load(), Resent: s.resent.Load(), Slow: s.slow.Load(),
+		Notices: s.notices.Load(), Noticed: s.noticed.Load(),
 		Failed: map[string]uint64{}, Retries: map[string]uint64{},
 		Latency: Histogram{Sum: float64(s.latencySum.Load()) / 1e6}, Fill: Histogram{Sum: float64(s.fillSum.Load()) / 1e6},
 	}
@@ -342,6 +386,8 @@ func (s *Stats) Add(o Stats) {
 	s.BodyBytes += o.BodyBytes
 	s.Resent += o.Resent
 	s.Slow += o.Slow
+	s.Notices += o.Notices
+	s.Noticed += o.Noticed
 	s.InFlight += o.InFlight
 	for k, n := range o.Failed {
 		s.Failed[k] += n

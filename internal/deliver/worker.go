@@ -16,7 +16,9 @@ import (
 type flight struct {
 	lane     *lane
 	req      output.Request
-	pieces   []piece // what it carries, in order of Add
+	pieces   []piece    // what it carries, in order of Add
+	at       buffer.Ref // where it began
+	told     *loss      // of the notice that it carries; nil: none
 	events   int
 	raw      int           // bytes of entries
 	cutShort bool          // the lane has failed meanwhile: its pieces went back
@@ -32,7 +34,7 @@ func (d *Deliverer) run() {
 		if !d.build(f) {
 			return
 		}
-		if f.events == 0 {
+		if f.empty() {
 			continue
 		}
 		if d.turn(f) {
@@ -41,8 +43,10 @@ func (d *Deliverer) run() {
 	}
 }
 
-// build waits for a lane that is due and fills f from it. False ends the worker; f without
-// events means that there is nothing to send this time.
+func (f *flight) empty() bool { return f.events == 0 && f.told == nil }
+
+// build waits for a lane that is due and fills f from it. False ends the worker; f empty
+// means that there is nothing to send this time.
 func (d *Deliverer) build(f *flight) bool {
 	l, limit, parked := d.takeLane(f)
 	switch {
@@ -59,7 +63,7 @@ func (d *Deliverer) build(f *flight) bool {
 	d.putBack(l, rest)
 	l.building = false
 	d.building--
-	if err == nil && f.events == 0 && len(rest) > 0 {
+	if err == nil && f.empty() && len(rest) > 0 {
 		err = errNothingTaken
 	}
 	if err != nil {
@@ -68,15 +72,16 @@ func (d *Deliverer) build(f *flight) bool {
 	if len(l.returned) > 0 { // a request before this one has failed meanwhile
 		d.putBack(l, f.pieces)
 		d.putBack(l, l.returned)
-		l.returned, f.events = nil, 0
+		l.returned, f.events, f.told = nil, 0, nil
 	}
-	if f.events == 0 {
+	if f.empty() {
 		d.settled(l)
 		return true
 	}
 	if limit == 0 {
 		d.learn(f.raw, f.req.Fill())
 	}
+	f.at = f.pieces[0].Ref
 	l.flights = append(l.flights, f)
 	d.flights++
 	d.schedule(l)
@@ -104,12 +109,17 @@ func (d *Deliverer) takeLane(f *flight) (l *lane, limit int, parked bool) {
 	}
 	l.building = true
 	d.building++
-	before, held := l.waiting(), l.bytes
-	f.pieces = l.take(f.pieces[:0], d.full+d.full/2, count)
+	before, held, marks := l.waiting(), l.bytes, l.marks
+	if l.parked {
+		f.pieces = l.takeEvents(f.pieces[:0], d.full+d.full/2, count)
+	} else {
+		f.pieces = l.take(f.pieces[:0], d.full+d.full/2, count)
+	}
 	d.count(l, l.waiting()-before, l.bytes-held)
+	d.marks += l.marks - marks
 	d.trim(l)
 	d.room.Signal()
-	f.lane, f.events, f.raw, f.cutShort = l, 0, 0, false
+	f.lane, f.events, f.raw, f.cutShort, f.told = l, 0, 0, false, nil
 	return l, l.limit, l.parked
 }
 
@@ -141,17 +151,25 @@ func (d *Deliverer) fill(f *flight, limit int) (rest []piece, err error) {
 		left = int(^uint(0) >> 1)
 	}
 	for i := 0; i < len(f.pieces); i++ {
-		p := &f.pieces[i]
+		if isMark(f.pieces[i]) && d.tell(f, i) {
+			continue
+		}
+		if isMark(f.pieces[i]) || f.told != nil && f.told.alone {
+			rest = append(rest, f.pieces[i:]...)
+			f.pieces = f.pieces[:i]
+			return rest, nil
+		}
 		v, err := d.view(f, i)
 		if err != nil {
 			rest = append([]piece(nil), f.pieces[i:]...)
 			f.pieces = f.pieces[:i]
 			return rest, err
 		}
-		if v.Bytes == nil { // it was given up, and the next one stands in its place
+		if v.Bytes == nil { // it was given up, and the next one or a mark stands in its place
 			i--
 			continue
 		}
+		p := &f.pieces[i]
 		if d.tags {
 			f.req.(output.TagTaker).SetTag(p.tag)
 		}
@@ -196,7 +214,7 @@ var errNothingTaken = errors.New("BUG: the output takes nothing into an empty re
 const readPause = 5 * time.Second
 
 // view reads f.pieces[i]. A piece whose bytes cannot be had any more is booked as damaged
-// and taken out, and the view is empty. An error means that it may be had later.
+// and taken out, or becomes a mark, and the view is empty. An error means that it may be had later.
 func (d *Deliverer) view(f *flight, i int) (buffer.View, error) {
 	p := f.pieces[i]
 	v, err := d.o.Buffer.View(p.Ref)
@@ -208,10 +226,12 @@ func (d *Deliverer) view(f *flight, i int) (buffer.View, error) {
 	} {
 		if errors.Is(err, lasting) {
 			d.o.Log.Error("a part of the buffer cannot be read and is given up", "output", d.o.ID, "events", p.Count, "error", err)
-			d.settle([]buffer.Part{{Seq: p.Seq, Span: p.Span, Fate: ledger.Fate{Class: ledger.Dropped, Reason: ledger.Damaged}}})
-			if d.lot != nil {
-				d.lot.ended(f.lane.key, int(p.Count))
+			part := buffer.Part{Seq: p.Seq, Span: p.Span, Fate: ledger.Fate{Class: ledger.Dropped, Reason: ledger.Damaged}}
+			if d.o.Tell {
+				f.pieces[i] = d.damaged(p, part)
+				return buffer.View{}, nil
 			}
+			d.settle(f.lane.key, []buffer.Part{part})
 			f.pieces = append(f.pieces[:i], f.pieces[i+1:]...)
 			return buffer.View{}, nil
 		}
@@ -300,10 +320,7 @@ func (d *Deliverer) send(f *flight) output.Result {
 // finish books a result and decides what the lane does next.
 func (d *Deliverer) finish(f *flight, res output.Result) {
 	if res.Err == nil {
-		f.parts = appendParts(f.parts[:0], f.pieces, res.Ended)
-		d.settle(f.parts)
-		d.succeeded(f)
-		d.leftLot(f, f.events)
+		d.accepted(f, res)
 		return
 	}
 	if d.ctx.Err() != nil && res.Err.Kind != output.Drop { // it was cut off: that is no answer
@@ -315,19 +332,26 @@ func (d *Deliverer) finish(f *flight, res output.Result) {
 	d.failed(f, res.Err, res.Resent)
 }
 
-// leftLot notes that n events of a flight have ended.
-func (d *Deliverer) leftLot(f *flight, n int) {
-	if d.lot != nil && n > 0 {
-		d.lot.ended(f.lane.key, n)
-	}
-}
-
 // settle writes to the buffer's books. The journal is what keeps a crash from sending
-// these again, so a failure is worth a line; the events themselves are safe.
-func (d *Deliverer) settle(parts []buffer.Part) {
+// these again, so a failure is worth a line; the events themselves are safe. told are gaps
+// of which the last lane has been told, lane is whose parts they are.
+func (d *Deliverer) settle(lane string, parts []buffer.Part, told ...buffer.Seq) {
+	if len(parts)+len(told) == 0 {
+		return
+	}
 	d.stat.ended(parts)
-	if err := d.o.Buffer.Settle(parts); err != nil {
+	if err := d.o.Buffer.Settle(parts, told...); err != nil {
 		d.stat.settleFailed(d.o.Log, d.o.ID, err)
+	}
+	if d.lot == nil {
+		return
+	}
+	n := 0
+	for i := range parts {
+		n += int(parts[i].Count)
+	}
+	if n > 0 {
+		d.lot.ended(lane, n)
 	}
 }
 
