@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build test unit race fuzz bench bench-micro e2e lint clean
+.PHONY: help demo build test unit race fuzz bench bench-micro e2e docker lint clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ARGS ?=
@@ -31,6 +31,9 @@ fuzz: ## a short run of every fuzz target (FUZZTIME=3s)
 
 e2e: ## tests with the real binary and real clients
 	@tools/check.sh e2e
+
+docker: ## the Docker driver on a real engine, with more kills (WEIR_DOCKER_KILLS=200)
+	WEIR_DOCKER_KILLS=$${WEIR_DOCKER_KILLS:-200} go test -count=1 -v -timeout 60m ./test/docker $(ARGS)
 
 lint: ## format, vet, staticcheck
 	@tools/check.sh lint

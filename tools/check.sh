@@ -39,6 +39,9 @@ prepare() {
   if ! have moto_server; then
     leave_out "comparison with moto" "moto_server is not on the PATH (pip install 'moto[server]')"
   fi
+  if ! have dockerd && ! install docker.io; then
+    leave_out "the Docker driver on a real engine" "dockerd is not on the PATH (as root: apt-get install docker.io)"
+  fi
   if ! have fluent-bit; then
     leave_out "live Fluent Bit as a client" "fluent-bit is not on the PATH; recorded streams of its forward output are used"
   fi
@@ -114,12 +117,15 @@ e2e() {
   skipped build/e2e.log
 }
 
-# skipped LOG notes the tests that have left themselves out.
+# skipped LOG notes the tests that have left themselves out, those with the same reason together.
 skipped() {
-  local line
-  while read -r line; do
-    leave_out "${line%% *}" "see $1"
-  done < <(sed -n 's/^ *--- SKIP: //p' "$1")
+  local names reason
+  while IFS=$'\t' read -r names reason; do
+    leave_out "$names" "$reason (see $1)"
+  done < <(awk '
+    /^ *[a-z0-9_]+_test\.go:[0-9]+: / { said = $0; sub(/^ *[^ ]+ /, "", said) }
+    /^ *--- SKIP: / { name = $3; names[said] = names[said] (names[said] ? ", " : "") name }
+    END { for (why in names) printf "%s\t%s\n", names[why], why }' "$1")
 }
 
 summary() {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,7 @@ func try(dir string) (err error) {
 func needEngine(t *testing.T) {
 	t.Helper()
 	if absent != nil {
-		t.Skip("no Docker Engine: ", absent)
+		why, _, _ := strings.Cut(absent.Error(), "\n")
+		t.Skip("no Docker Engine: ", why)
 	}
 }
