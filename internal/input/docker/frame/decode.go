@@ -29,7 +29,7 @@ const (
 // for Garbage it is 0, and Resync finds the next frame.
 //
 // What does not parse as a LogEntry to the last byte is garbage, and so is one without a
-// time: the engine always sets it. Unknown fields are skipped, fields may come in any
+// time, which the engine always sets, or with a truth value that is neither 0 nor 1. Unknown fields are skipped, fields may come in any
 // order, and of a repeated one the last counts. An incomplete frame is garbage as soon as
 // what is there of it contradicts itself.
 func Next(block []byte, at int) (e Entry, n int, s State) {
@@ -83,7 +83,7 @@ func (e *Entry) decode(b []byte) bool {
 			b = b[1+n:]
 		case keyTimeNano, keyPartial:
 			v, n := protowire.ConsumeVarint(b[1:])
-			if n < 0 {
+			if n < 0 || key == keyPartial && v > 1 {
 				return false
 			}
 			if key == keyTimeNano {
@@ -123,7 +123,7 @@ func (m *Meta) decode(b []byte) bool {
 		switch key := b[0]; key {
 		case keyLast, keyOrdinal:
 			v, n := protowire.ConsumeVarint(b[1:])
-			if n < 0 {
+			if n < 0 || key == keyLast && v > 1 {
 				return false
 			}
 			if key == keyLast {

@@ -111,6 +111,8 @@ func TestNext(t *testing.T) {
 		"no time":              {block: framed(fields(1, "stdout", 3, "hi")), state: frame.Garbage},
 		"negative time":        {block: framed(fields(1, "stdout", 2, -5, 3, "hi")), state: frame.Garbage},
 		"source as a number":   {block: framed(fields(1, 5, 2, noon)), state: frame.Garbage},
+		"more than true":       {block: framed(fields(2, noon, 4, 2)), state: frame.Garbage},
+		"more than last":       {block: framed(fields(2, noon, 5, fields(1, 2))), state: frame.Garbage},
 		"time as bytes":        {block: framed(fields(1, "stdout", 2, "x")), state: frame.Garbage},
 		"metadata broken":      {block: framed(fields(1, "stdout", 2, noon, 5, "\x12\x7fx")), state: frame.Garbage},
 		"line too long":        {block: framed([]byte("\x0a\x06stdout\x10\x05\x1a\x7fhi")), state: frame.Garbage},
@@ -131,6 +133,10 @@ func TestNext(t *testing.T) {
 				if s != c.state || n != want {
 					t.Fatalf("state %v, n %d; want %v, %d", s, n, c.state, want)
 				}
+				if !bytes.Equal(c.want.Line, e.Line) { // cmp is slow with large ones
+					t.Fatalf("line %.100q", e.Line)
+				}
+				e.Line = c.want.Line
 				if d := cmp.Diff(c.want, e); d != "" {
 					t.Fatal(d)
 				}

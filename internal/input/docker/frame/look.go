@@ -63,6 +63,8 @@ func (l *looked) take(key byte, v value, most int) bool {
 		l.odd = l.odd || !sourceBegins(v.bytes, v.cut)
 	case key == keyTimeNano && !v.cut:
 		l.time = int64(v.varint)
+	case key == keyPartial && !v.cut:
+		return v.varint <= 1
 	case key == keyMeta && !v.cut:
 		// An identifier is 64 bytes. What is much longer counts as fields, since each one
 		// of these takes two bytes at least.
