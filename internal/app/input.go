@@ -82,9 +82,7 @@ func (p *planner) source(s *fluentconf.Section) {
 		src.metrics = &fluentd.PrometheusParams{}
 		config.Decode(s, src.metrics, p.d)
 		common = src.metrics.Plugin
-		if src.metrics.Transport != nil || src.metrics.SSL != nil {
-			p.d.Error(s.Pos, "the metrics page does not speak TLS", "leave the section out and put a proxy in front, or scrape it over loopback")
-		}
+		src.metrics.Check(s, p.d)
 	case "monitor_agent":
 		src.agent = &fluentd.AgentParams{}
 		config.Decode(s, src.agent, p.d)
@@ -133,7 +131,7 @@ func (a *App) newInput(s *sourcePlan) (*runningInput, error) {
 	case s.stdin != nil:
 		r.in, err = stdin.New(*s.stdin, stdin.Options{Log: log, Reader: a.o.Stdin})
 	case s.metrics != nil:
-		r.page = fluentd.NewPrometheus(s.metrics, a.registry, log)
+		r.page = fluentd.NewPrometheus(s.metrics, a.gen.plan.env.Hostname, a.registry, log)
 		r.in = r.page
 	case s.agent != nil:
 		r.page = fluentd.NewAgent(s.agent, a, a.plugins, log)

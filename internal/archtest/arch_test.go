@@ -16,7 +16,7 @@ func levels() map[string]int {
 	return map[string]int{
 		"internal/event": 0, "internal/vfs": 0, "internal/fluentconf": 0, "internal/ruby": 0, "internal/router": 0, "internal/ledger": 0,
 		"internal/emulator": 0,
-		"internal/config":   1, "internal/parser": 1, "internal/formatter": 1, "internal/filter": 1, "internal/placeholder": 1, "internal/retag": 1, "internal/fluentbuffer": 1,
+		"internal/config":   1, "internal/parser": 1, "internal/formatter": 1, "internal/filter": 1, "internal/placeholder": 1, "internal/retag": 1, "internal/fluentbuffer": 1, "internal/servertls": 1,
 		"internal/input": 1, "internal/output": 1, "internal/buffer/segment": 1,
 		"internal/buffer": 2, "internal/pipeline": 2, "internal/deliver": 2, "internal/awsx": 2,
 		"internal/web": 3,

@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/input/inputtest"
+	"weir/internal/servertls"
 	"weir/test/forwardclient"
 )
 
@@ -319,27 +320,33 @@ func TestSocketOptions(t *testing.T) {
 func TestConfigMistakes(t *testing.T) {
 	no, empty := false, ""
 	for want, change := range map[string]func(p *Params){
-		"exclude each other":         func(p *Params) { p.DenyKeepalive, p.SendKeepalive = true, true },
-		"resolve_hostname is false":  func(p *Params) { p.SourceHostnameKey, p.ResolveHostname = "h", &no },
-		"add_tag_prefix is empty":    func(p *Params) { p.AddTagPrefix = &empty },
-		"is no port":                 func(p *Params) { p.Port = 70000 },
-		"must be above 0":            func(p *Params) { p.DecompressionLimit = 0 },
-		"needs self_hostname":        func(p *Params) { p.Security = &Security{SharedKey: "x", AllowAnonymousSource: true} },
-		"needs shared_key":           func(p *Params) { p.Security = &Security{SelfHostname: "x", AllowAnonymousSource: true} },
-		"there is no <user>":         func(p *Params) { p.Security = &Security{SelfHostname: "x", SharedKey: "x", UserAuth: true} },
-		"there is no <client>":       func(p *Params) { p.Security = &Security{SelfHostname: "x", SharedKey: "x"} },
-		"needs either host or":       func(p *Params) { p.Security = &Security{Clients: []Client{{}}} },
-		"is no network":              func(p *Params) { p.Security = &Security{Clients: []Client{{Network: "10.0.0.0"}}} },
-		"has no certificate":         func(p *Params) { p.Transport = &Transport{Kind: "tls"} },
-		"Ruby program":               func(p *Params) { p.Transport = &Transport{Kind: "tls", CertVerifier: "x.rb"} },
-		"go together":                func(p *Params) { p.Transport = &Transport{Kind: "tls", MinVersion: "TLSv1_2"} },
-		"newer than max_version":     func(p *Params) { p.Transport = &Transport{Kind: "tls", MinVersion: "TLSv1_3", MaxVersion: "TLSv1_2"} },
-		"needs private_key_path":     func(p *Params) { p.Transport = &Transport{Kind: "tls", CertPath: "x"} },
-		"needs ca_private_key_path":  func(p *Params) { p.Transport = &Transport{Kind: "tls", CACertPath: "x"} },
-		"client_cert_auth needs":     func(p *Params) { p.Transport = &Transport{Kind: "tls", ClientCertAuth: true} },
-		"no transport":               func(p *Params) { p.Transport = &Transport{Kind: "sctp"} },
-		"FIPS 140-3":                 func(p *Params) { p.Transport = &Transport{Kind: "tls", EnsureFIPS: true} },
-		"read certificate: open /no": func(p *Params) { p.Transport = &Transport{Kind: "tls", CertPath: "/no", PrivateKeyPath: "/no"} },
+		"exclude each other":        func(p *Params) { p.DenyKeepalive, p.SendKeepalive = true, true },
+		"resolve_hostname is false": func(p *Params) { p.SourceHostnameKey, p.ResolveHostname = "h", &no },
+		"add_tag_prefix is empty":   func(p *Params) { p.AddTagPrefix = &empty },
+		"is no port":                func(p *Params) { p.Port = 70000 },
+		"must be above 0":           func(p *Params) { p.DecompressionLimit = 0 },
+		"needs self_hostname":       func(p *Params) { p.Security = &Security{SharedKey: "x", AllowAnonymousSource: true} },
+		"needs shared_key":          func(p *Params) { p.Security = &Security{SelfHostname: "x", AllowAnonymousSource: true} },
+		"there is no <user>":        func(p *Params) { p.Security = &Security{SelfHostname: "x", SharedKey: "x", UserAuth: true} },
+		"there is no <client>":      func(p *Params) { p.Security = &Security{SelfHostname: "x", SharedKey: "x"} },
+		"needs either host or":      func(p *Params) { p.Security = &Security{Clients: []Client{{}}} },
+		"is no network":             func(p *Params) { p.Security = &Security{Clients: []Client{{Network: "10.0.0.0"}}} },
+		"has no certificate":        func(p *Params) { p.Transport = &Transport{Kind: "tls"} },
+		"Ruby program":              func(p *Params) { p.Transport = &Transport{Kind: "tls", Params: servertls.Params{CertVerifier: "x.rb"}} },
+		"go together": func(p *Params) {
+			p.Transport = &Transport{Kind: "tls", Params: servertls.Params{MinVersion: "TLSv1_2"}}
+		},
+		"newer than max_version": func(p *Params) {
+			p.Transport = &Transport{Kind: "tls", Params: servertls.Params{MinVersion: "TLSv1_3", MaxVersion: "TLSv1_2"}}
+		},
+		"needs private_key_path":    func(p *Params) { p.Transport = &Transport{Kind: "tls", Params: servertls.Params{CertPath: "x"}} },
+		"needs ca_private_key_path": func(p *Params) { p.Transport = &Transport{Kind: "tls", Params: servertls.Params{CACertPath: "x"}} },
+		"client_cert_auth needs":    func(p *Params) { p.Transport = &Transport{Kind: "tls", Params: servertls.Params{ClientCertAuth: true}} },
+		"no transport":              func(p *Params) { p.Transport = &Transport{Kind: "sctp"} },
+		"FIPS 140-3":                func(p *Params) { p.Transport = &Transport{Kind: "tls", Params: servertls.Params{EnsureFIPS: true}} },
+		"read certificate: open /no": func(p *Params) {
+			p.Transport = &Transport{Kind: "tls", Params: servertls.Params{CertPath: "/no", PrivateKeyPath: "/no"}}
+		},
 	} {
 		p := Defaults()
 		change(&p)

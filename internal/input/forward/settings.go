@@ -64,7 +64,7 @@ func newSettings(p *Params, hostname string) (*settings, error) {
 		}
 		if t.Kind == "tls" && len(errs) == 0 {
 			var err error
-			if s.tls, err = newTLS(t, hostname); err != nil {
+			if s.tls, err = t.Config(hostname); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -115,7 +115,7 @@ func (p *Params) Check(s *fluentconf.Section, d *config.Diagnostics) {
 		switch t.Kind {
 		case "", "tcp", "udp":
 		case "tls":
-			t.check(sub(s, "transport"), d)
+			t.Params.Check(sub(s, "transport"), d)
 		default:
 			d.Error(place(sub(s, "transport"), ""), fmt.Sprintf("%q is no transport", t.Kind), "write <transport tcp> or <transport tls>")
 		}

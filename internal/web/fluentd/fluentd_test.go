@@ -2,6 +2,7 @@ package fluentd
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -222,4 +223,44 @@ func TestAgent(t *testing.T) {
 		t.Error(err)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestPrometheusOverTLS scrapes a page that has made its own certificate, in both ways of
+// writing that.
+func TestPrometheusOverTLS(t *testing.T) {
+	for _, text := range []string{
+		"<source>\n  @type prometheus\n  port 0\n  <transport tls>\n    insecure true\n  </transport>\n</source>\n",
+		"<source>\n  @type prometheus\n  port 0\n  <ssl>\n    enable true\n  </ssl>\n</source>\n",
+	} {
+		var p PrometheusParams
+		var d config.Diagnostics
+		s := section(t, text)
+		config.Decode(s, &p, &d)
+		p.Check(s, &d)
+		if len(d.Errors) > 0 {
+			t.Fatal(d.Errors[0])
+		}
+		reg := NewRegistry("h")
+		srv := NewPrometheus(&p, "host.test", func() *Registry { return reg }, slog.New(slog.DiscardHandler))
+		if err := srv.Open(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() { ended <- srv.Run(ctx, nil) }()
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		resp, err := client.Get("https://" + srv.Addr().String() + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || resp.TLS.PeerCertificates[0].Subject.CommonName != "host.test" {
+			t.Errorf("%s: status %d, certificate of %q", text, resp.StatusCode, resp.TLS.PeerCertificates[0].Subject.CommonName)
+		}
+		client.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ package fluentd
 import (
 	"weir/internal/config"
 	"weir/internal/fluentconf"
+	"weir/internal/servertls"
 )
 
 // PrometheusParams are the parameters of <source> @type prometheus.
@@ -17,8 +18,46 @@ type PrometheusParams struct {
 	AggregatedPath string              `conf:"aggregated_metrics_path" default:"/aggregated_metrics" doc:"path of the metrics of all workers; weir is one process, so they are the same"`
 	Encoding       string              `conf:"content_encoding" enum:"identity|gzip" default:"identity" doc:"gzip compresses for clients that ask for it"`
 	IgnoreErrors   *float64            `conf:"ignore_error_log_interval" doc:"accepted for compatibility, without effect"`
-	Transport      *fluentconf.Section `section:"transport" doc:"TLS is not supported here: put a proxy in front"`
-	SSL            *fluentconf.Section `section:"ssl" doc:"likewise"`
+	Transport      *Transport          `section:"transport"`
+	SSL            *SSL                `section:"ssl"`
+}
+
+// Transport is `<transport tls>`.
+type Transport struct {
+	Kind string `arg:"true" enum:"tcp|tls" default:"tcp"`
+	servertls.Params
+}
+
+// SSL is the old form of it.
+type SSL struct {
+	Enable   bool   `conf:"enable" default:"false" doc:"speak TLS"`
+	CertPath string `conf:"certificate_path" doc:"PEM file with the certificate; without it one is made at start"`
+	KeyPath  string `conf:"private_key_path" doc:"PEM file with the key of certificate_path"`
+	CAPath   string `conf:"ca_path" doc:"accepted for compatibility: clients are not asked for certificates"`
+}
+
+// Check notes what is wrong with the parameters as a whole. s is the section they come
+// from.
+func (p *PrometheusParams) Check(s *fluentconf.Section, d *config.Diagnostics) {
+	if all := s.All("transport"); p.Transport != nil && p.Transport.Kind == "tls" && len(all) > 0 {
+		p.Transport.Params.Check(all[0], d)
+	}
+	if p.SSL != nil && p.SSL.CertPath != "" && p.SSL.KeyPath == "" {
+		d.Error(s.Pos, "<ssl> has certificate_path without private_key_path", "write the file with the key")
+	}
+}
+
+// tls gives the TLS parameters, nil for none.
+func (p *PrometheusParams) tls() *servertls.Params {
+	switch {
+	case p.Transport != nil && p.Transport.Kind == "tls":
+		return &p.Transport.Params
+	case p.SSL != nil && p.SSL.Enable:
+		t := servertls.Defaults()
+		t.CertPath, t.PrivateKeyPath, t.Insecure = p.SSL.CertPath, p.SSL.KeyPath, p.SSL.CertPath == ""
+		return &t
+	}
+	return nil
 }
 
 // MonitorParams are the parameters of <source> @type prometheus_output_monitor and

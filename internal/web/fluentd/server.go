@@ -2,6 +2,7 @@ package fluentd
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"weir/internal/input"
+	"weir/internal/servertls"
 	"weir/internal/web"
 )
 
@@ -23,14 +25,16 @@ type Server struct {
 	addr     string
 	handler  http.Handler
 	log      *slog.Logger
+	tls      *servertls.Params // nil: plain
+	hostname string
 	listener net.Listener
 }
 
 var _ input.Input = (*Server)(nil)
 
 // NewPrometheus makes the server of @type prometheus. registry gives the metrics of the
-// configuration in force.
-func NewPrometheus(p *PrometheusParams, registry func() *Registry, log *slog.Logger) *Server {
+// configuration in force, hostname is for a certificate made at start.
+func NewPrometheus(p *PrometheusParams, hostname string, registry func() *Registry, log *slog.Logger) *Server {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		promhttp.HandlerFor(registry().reg, promhttp.HandlerOpts{DisableCompression: p.Encoding != "gzip"}).ServeHTTP(w, r)
 	})
@@ -39,14 +43,24 @@ func NewPrometheus(p *PrometheusParams, registry func() *Registry, log *slog.Log
 	if p.AggregatedPath != p.Path {
 		mux.Handle(p.AggregatedPath, h)
 	}
-	return &Server{addr: net.JoinHostPort(p.Bind, strconv.Itoa(p.Port)), handler: mux, log: log}
+	return &Server{addr: net.JoinHostPort(p.Bind, strconv.Itoa(p.Port)), handler: mux, log: log, tls: p.tls(), hostname: hostname}
 }
 
-// Open binds the port.
+// Open binds the port and reads the certificate.
 func (s *Server) Open() error {
+	var set *tls.Config
+	if s.tls != nil {
+		var err error
+		if set, err = s.tls.Config(s.hostname); err != nil {
+			return fmt.Errorf("set up TLS for status requests: %w", err)
+		}
+	}
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
 		return fmt.Errorf("listen for status requests: %w", err)
+	}
+	if set != nil {
+		l = tls.NewListener(l, set)
 	}
 	s.listener = l
 	return nil
@@ -60,7 +74,7 @@ func (s *Server) Close() { _ = s.listener.Close() }
 
 // Run serves until ctx is done.
 func (s *Server) Run(ctx context.Context, _ input.Emitter) error {
-	srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	srv := &http.Server{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {

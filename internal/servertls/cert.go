@@ -1,4 +1,4 @@
-package forward
+package servertls
 
 import (
 	"crypto"
@@ -18,7 +18,7 @@ import (
 
 // serverCert loads the server's certificate, or makes one, signed by an authority or by
 // itself.
-func serverCert(t *Transport, hostname string) (tls.Certificate, error) {
+func serverCert(t *Params, hostname string) (tls.Certificate, error) {
 	switch {
 	case t.CertPath != "":
 		return loadCert(t.CertPath, t.PrivateKeyPath, t.PrivateKeyPassphrase)
@@ -115,7 +115,7 @@ func parseKey(der []byte) (crypto.Signer, error) {
 }
 
 // makeCert makes a certificate for this host, signed by ca or by itself.
-func makeCert(t *Transport, hostname string, ca *tls.Certificate) (tls.Certificate, error) {
+func makeCert(t *Params, hostname string, ca *tls.Certificate) (tls.Certificate, error) {
 	key, err := rsa.GenerateKey(rand.Reader, t.GenerateKeyLength)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("make a key of %d bits: %w", t.GenerateKeyLength, err)

@@ -1,4 +1,4 @@
-package forward
+package servertls
 
 import (
 	"crypto/aes"
