@@ -251,6 +251,9 @@ func (c *decoder) unknown() {
 	}
 }
 
+// Suggest asks whether a known name was meant, "did you mean x?", or gives "".
+func Suggest(name string, known map[string]bool) string { return suggest(name, known) }
+
 // suggest looks for the known name that is meant by a mistyped one.
 func suggest(name string, known map[string]bool) string {
 	best, dist := "", min(3, len(name)/3)+1
