@@ -26,6 +26,9 @@ type kind string
 const (
 	managed kind = "managed"
 	v1      kind = "v1"
+	// builtin is no plugin but the engine's own awslogs driver, to see that a test wants
+	// what that does.
+	builtin kind = "awslogs"
 )
 
 // each runs a test with both kinds of plugin.
@@ -75,6 +78,9 @@ func newRig(t *testing.T, k kind, o rigOptions) *rig {
 	r.emu = weirtest.Endpoint(t, o.emulator)
 	r.gate = newGate(t, r.emu.Addr())
 	r.http = fmt.Sprintf("127.0.0.1:%d", weirtest.Port(t))
+	if k == builtin {
+		r.driver, o.engine.Env = "awslogs", append(o.engine.Env, o.env...)
+	}
 	var err error
 	if r.e, err = engine.Start(t.Context(), o.engine); err != nil {
 		t.Fatal(err)
@@ -93,7 +99,7 @@ func newRig(t *testing.T, k kind, o rigOptions) *rig {
 	if o.spool != "" {
 		r.spool = o.spool
 	}
-	if o.late {
+	if o.late || k == builtin {
 		return r
 	}
 	r.startPlugin()
