@@ -27,10 +27,12 @@ type ask struct {
 	never  bool // one of them is larger than a batch may be
 	policy Overflow
 	full   func() // called before it waits for room; may be nil
+
+	batches []event.Batch // borrowed
 }
 
 func (b *Buffer) ask(ts []event.Batch) (a ask, err error) {
-	a.policy = b.o.Overflow
+	a.policy, a.batches = b.o.Overflow, ts
 	for i := range ts {
 		t := &ts[i]
 		if t.Count <= 0 {
@@ -65,7 +67,7 @@ func (b *Buffer) Reserve(ctx context.Context, ts ...event.Batch) error {
 	b.mu.Lock()
 	err = b.reserve(ctx, &a)
 	b.mu.Unlock()
-	if errors.Is(err, ErrDropped) {
+	if errors.Is(err, ErrDropped) && !b.o.Tell {
 		b.recordDoor()
 	}
 	return err
@@ -105,7 +107,7 @@ func (b *Buffer) Append(ctx context.Context, t event.Batch) (Seq, error) {
 	if t.Count > 0 {
 		if err := b.reserve(ctx, &a); err != nil {
 			b.mu.Unlock()
-			if errors.Is(err, ErrDropped) {
+			if errors.Is(err, ErrDropped) && !b.o.Tell {
 				b.recordDoor()
 			}
 			return 0, err
@@ -203,13 +205,16 @@ func (b *Buffer) tooEarly(need int64) bool {
 	return true
 }
 
-// openSize is what the open frame will take in a file.
+// openSize is what the frames that the committer has not taken will take in a file.
 func (b *Buffer) openSize() int64 {
 	if b.open.empty() {
-		return 0
+		return b.lineBytes
 	}
-	return int64(len(b.open.buf))
+	return b.lineBytes + int64(len(b.open.buf))
 }
+
+// unstored tells whether a frame has still to be stored.
+func (b *Buffer) unstored() bool { return b.storing || !b.open.empty() || len(b.line) > 0 }
 
 // overflow acts by the policy. nil means: try again.
 func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) error {
@@ -232,17 +237,14 @@ func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) err
 				return err
 			case dropped:
 				return nil
-			case b.fault == nil && (b.storing || !b.open.empty()):
+			case b.fault == nil && b.unstored():
 				// What is in memory will be a segment in a moment.
 				b.kickCommitter()
 				return b.sleep(ctx, &b.roomWait, 0)
 			}
 		}
 	}
-	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, a.events)
-	b.full.dropped += uint64(a.events)
-	b.dirty = true
-	return ErrDropped
+	return b.lose(a, reason)
 }
 
 // tooBig is for batches that can never fit.
@@ -252,10 +254,7 @@ func (b *Buffer) tooBig(a *ask) error {
 		return fmt.Errorf("append to buffer %s: a batch of %d bytes never fits; raise total_limit_size (now %d): %w",
 			b.o.Dir, a.bytes, b.limit, input.ErrRefused)
 	}
-	b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.events)
-	b.full.dropped += uint64(a.events)
-	b.dirty = true
-	return ErrDropped
+	return b.lose(a, ledger.BufferFull)
 }
 
 // commit is Commit with mu held.
@@ -264,6 +263,9 @@ func (b *Buffer) commit(t *event.Batch) Seq {
 		return Seq(b.next.Seq - 1)
 	}
 	size := segment.BatchSize(t)
+	if len(b.openGaps) > 0 {
+		b.endGaps()
+	}
 	b.pool.grow(b.open, size)
 	if b.open.empty() {
 		b.open.hdr.Start = b.next
@@ -301,6 +303,7 @@ func (b *Buffer) squeeze() {
 func (b *Buffer) Flush(ctx context.Context) error {
 	b.mu.Lock()
 	last := b.next.Seq - 1
+	b.gapsDue = true
 	b.mu.Unlock()
 	b.kickCommitter()
 	return b.WaitStored(ctx, last)

@@ -3,8 +3,10 @@ package buffer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"weir/internal/buffer/segment"
@@ -48,6 +50,9 @@ func (b *Buffer) run() {
 	armed := false
 	for {
 		f, state := b.takeOpen()
+		if state.gaps {
+			b.recordMisses(state.before)
+		}
 		if f != nil {
 			b.store(f)
 		}
@@ -86,7 +91,11 @@ func (b *Buffer) run() {
 	}
 }
 
-type todo struct{ clean, spare, arm, stop bool }
+type todo struct {
+	clean, spare, arm, stop bool
+	gaps                    bool   // gaps are to be written down:
+	before                  uint64 // those before this Seq
+}
 
 // takeOpen takes the open frame if it holds anything, and tells what else is to be done.
 func (b *Buffer) takeOpen() (*frame, todo) {
@@ -98,22 +107,45 @@ func (b *Buffer) takeOpen() (*frame, todo) {
 		arm:   b.dirty || b.unsynced || b.noSpace != nil || b.fault != nil || !b.full.since.IsZero(),
 	}
 	b.wantClean, b.tight = false, false
-	if b.open.empty() {
-		do.stop = b.stopping
+	do.arm = do.arm || len(b.misses) > 0
+	f := b.takeFrame()
+	if f == nil {
+		do.gaps, do.before = b.gapsDue && len(b.misses) > 0, math.MaxUint64
+		b.gapsDue = false
+		do.stop = b.stopping && !do.gaps
 		return nil, do
 	}
-	f := b.open
+	do.gaps, do.before = len(b.misses) > 0, f.hdr.Start.Seq
 	b.flying = int64(len(f.buf))
 	b.waitingBytes -= int64(len(f.buf) - segment.HeaderSize)
-	b.open = b.pool.get(len(f.buf))
 	b.storing = true
 	do.arm = true
 	b.roomWait.wakeAll()
 	return f, do
 }
 
+// takeFrame takes the oldest frame that waits, nil if there is none. mu is held.
+func (b *Buffer) takeFrame() *frame {
+	if len(b.line) > 0 {
+		f := b.line[0]
+		b.line = slices.Delete(b.line, 0, 1)
+		b.lineBytes -= int64(len(f.buf))
+		return f
+	}
+	if b.open.empty() {
+		return nil
+	}
+	f := b.open
+	b.open = b.newFrame(len(f.buf))
+	return f
+}
+
+// newFrame returns the next open frame.
+func (b *Buffer) newFrame(size int) *frame { return b.pool.get(size) }
+
 // tick does what is done about every second.
 func (b *Buffer) tick() {
+	b.recordMisses(math.MaxUint64)
 	b.syncInterval()
 	b.persist()
 	b.prepareSpare()

@@ -219,7 +219,8 @@ func (w *walker) frame(f io.ReaderAt, name string, off int64, h *segment.Header,
 			w.pos = d.End // given up and booked
 		}
 	}
-	if w.pos.Seq > 0 && h.Start.Seq > w.pos.Seq {
+	// A hole without events is where a gap stood that was told.
+	if w.pos.Seq > 0 && h.Start.Seq > w.pos.Seq && h.Start.Events != w.pos.Events {
 		w.problem(name, off, "%d batches (%d events) before this frame are missing", h.Start.Seq-w.pos.Seq, h.Start.Events-w.pos.Events)
 	}
 	w.pos, w.end = h.End(), h.End()

@@ -69,7 +69,7 @@ func (b *Buffer) recordDoor() {
 	b.journalMu.Lock()
 	defer b.journalMu.Unlock()
 	b.mu.Lock()
-	door := minus(b.o.Book.Sheet(), b.own)
+	door := b.door()
 	b.mu.Unlock()
 	if door == j.door || b.volatile || j.bad != nil || j.file == nil {
 		return
@@ -94,9 +94,13 @@ func (b *Buffer) state() segment.State {
 		Stored: b.stored,
 		Above:  b.next.Events - b.mark.Events - b.pending(),
 		Sheet:  b.own,
-		Door:   minus(b.o.Book.Sheet(), b.own),
+		Door:   b.door(),
 	}
 }
+
+// door is what was booked beside the log, without the gaps that are not written down yet:
+// a gap and its events are remembered together or not at all. mu is held.
+func (b *Buffer) door() ledger.Sheet { return minus(minus(b.o.Book.Sheet(), b.own), b.unsaid) }
 
 // minus is what a has beyond c.
 func minus(a, c ledger.Sheet) ledger.Sheet {
@@ -116,10 +120,9 @@ func (b *Buffer) details(s *segment.State) {
 	var spans []Span
 	for _, h := range b.window.list[b.window.head:] {
 		if h.drop != nil {
-			d := h.drop.Drop
-			d.Start, d.End = h.start, h.end
-			d.Events = h.end.Events - h.start.Events
-			s.Drops = append(s.Drops, d)
+			if h.end.Events >= h.start.Events {
+				s.Drops = append(s.Drops, h.drop.Drop)
+			}
 			continue
 		}
 		for i := 0; i+1 < len(h.starts); i++ {

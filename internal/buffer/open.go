@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -50,7 +51,7 @@ func Open(o Options) (*Buffer, error) {
 		b.refusals[r] = refusal(o.Dir, ledger.Reason(r))
 	}
 	b.mem = memory{pool: &b.pool, limit: o.Recent}
-	b.open = b.pool.get(smallest)
+	b.open = b.newFrame(smallest)
 	if err := b.recover(); err != nil {
 		b.closeFiles()
 		return nil, errors.Join(fmt.Errorf("open buffer %s: %w", o.Dir, err), lock.Close())
@@ -236,16 +237,16 @@ func loadKept(fs vfs.FS, dir string, f *files) (k kept, err error) {
 // out of the sheet.
 func merge(c segment.State, j *segment.State) segment.State {
 	known := uint64(0)
-	for _, p := range j.Parts {
-		if p.Seq >= c.Mark.Seq {
-			c.Parts = append(c.Parts, p)
-			known += uint64(p.Count)
-		}
-	}
 	for _, d := range j.Drops {
 		if d.End.Seq > c.Mark.Seq {
 			c.Drops = append(c.Drops, d)
-			known += d.Events
+			known += d.Ended()
+		}
+	}
+	for _, p := range j.Parts {
+		if p.Seq >= c.Mark.Seq && !covered(c.Drops, p.Seq) {
+			c.Parts = append(c.Parts, p)
+			known += uint64(p.Count)
 		}
 	}
 	if c.Above > known {
@@ -253,6 +254,11 @@ func merge(c segment.State, j *segment.State) segment.State {
 	}
 	c.Above = known
 	return c
+}
+
+// covered tells whether the batch seq was given up: then it has ended as a whole.
+func covered(drops []segment.Drop, seq uint64) bool {
+	return slices.ContainsFunc(drops, func(d segment.Drop) bool { return d.Start.Seq <= seq && seq < d.End.Seq })
 }
 
 // unbook takes n events out of the fates of s.
@@ -300,12 +306,15 @@ func (b *Buffer) restore(k *kept) {
 	b.storedSeq.Store(b.stored.Seq - 1)
 	b.next = b.stored
 	for _, p := range s.Parts {
+		if covered(s.Drops, p.Seq) {
+			continue
+		}
 		b.restored[p.Seq] = append(b.restored[p.Seq], Span{First: p.First, Count: p.Count})
 		b.ahead += uint64(p.Count)
 	}
 	for _, d := range s.Drops {
 		b.drops = append(b.drops, &drop{Drop: d, ready: true})
-		b.ahead += d.Events
+		b.ahead += d.Ended()
 	}
 	slices.SortFunc(b.drops, func(x, y *drop) int { return int(int64(x.Start.Seq - y.Start.Seq)) })
 	b.own = s.Sheet
@@ -336,7 +345,7 @@ func newID() uint64 {
 // in time, and may be called again.
 func (b *Buffer) Seal(ctx context.Context) error {
 	b.mu.Lock()
-	b.sealed = true
+	b.sealed, b.gapsDue = true, true
 	b.roomWait.wakeAll()
 	b.readWait.wakeAll()
 	last := b.next.Seq - 1
@@ -365,6 +374,7 @@ func (b *Buffer) DropRest(reason ledger.Reason) uint64 {
 	b.own.Add(fate, n)
 	b.o.Book.End(fate, int(n))
 	b.drops, b.restored, b.ahead = nil, nil, 0
+	b.misses, b.openGaps, b.unsaid, b.untold = nil, nil, ledger.Sheet{}, 0
 	for b.window.front() != nil {
 		if h := b.window.front(); h.mem != nil {
 			b.mem.remove(h.mem)
@@ -417,6 +427,7 @@ func (b *Buffer) Close(ctx context.Context) error {
 
 // finish is the committer's end.
 func (b *Buffer) finish() {
+	b.recordMisses(math.MaxUint64)
 	b.syncInterval()
 	b.persist()
 	b.report()

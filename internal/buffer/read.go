@@ -66,9 +66,11 @@ func (b *Buffer) Next(ctx context.Context) (*Run, error) {
 		}
 		d := b.nextDrop()
 		switch {
-		case d != nil && d.ready:
-			k.Gap = b.passDrop(d)
-			return k, nil
+		case d != nil && d.ready && !b.holdBack(d):
+			if k.Gap = b.passDrop(d); k.Gap != nil {
+				return k, nil
+			}
+			continue
 		case d == nil && b.reader.pos.Seq < b.stored.Seq:
 			gap, found := b.readNext(k)
 			k.Gap = gap
@@ -76,7 +78,7 @@ func (b *Buffer) Next(ctx context.Context) (*Run, error) {
 				return k, nil
 			}
 			continue
-		case d == nil && (b.sealed && b.stored.Seq == b.next.Seq || b.ended):
+		case d == nil && b.sealed && b.stored.Seq == b.next.Seq, b.ended && !b.dropping && (d == nil || !d.ready):
 			return nil, io.EOF
 		}
 		if err := b.sleep(ctx, &b.readWait, 0); err != nil {

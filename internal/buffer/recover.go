@@ -109,7 +109,7 @@ func (b *Buffer) removeDropped() error {
 		// A drop for want of room takes whole segments; damage may begin in the middle of one.
 		end := b.segmentEnd(i)
 		if slices.ContainsFunc(b.drops, func(d *drop) bool {
-			return d.Start.Seq <= s.first && s.first < d.End.Seq && (d.Reason != ledger.Damaged || end <= d.End.Seq)
+			return d.Start.Seq <= s.first && s.first < d.End.Seq && !d.Miss && (d.Reason != ledger.Damaged || end <= d.End.Seq)
 		}) {
 			if err := b.o.FS.Remove(s.name); err != nil {
 				return fmt.Errorf("remove a segment that was given up: %w", err)

@@ -27,6 +27,10 @@ func (b *Buffer) nextAgain(k *Run) bool {
 			break
 		}
 		b.again.from = h.end.Seq
+		if h.untold {
+			k.Gap = h.drop.gap(h.start.Seq)
+			return true
+		}
 		if h.drop != nil || h.left == 0 {
 			continue
 		}

@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/internal/buffer/segment"
 )
@@ -42,6 +43,12 @@ func (b *Buffer) Settle(parts []Part, told ...Seq) error {
 		b.o.Book.End(p.Fate, int(p.Count))
 		rec.Part(segment.Part{Seq: seq, First: p.First, Count: p.Count, Fate: p.Fate})
 	}
+	var stranger Seq
+	for _, first := range told {
+		if !b.tell(first, rec) {
+			stranger = first
+		}
+	}
 	moved := b.advance()
 	rec.Mark(b.mark)
 	b.dirty = true
@@ -56,10 +63,27 @@ func (b *Buffer) Settle(parts []Part, told ...Seq) error {
 		b.mu.Unlock()
 	}
 	b.kickCommitter()
+	if stranger != 0 {
+		return fmt.Errorf("note in buffer %s that the gap at %d was told: %w", b.o.Dir, stranger, ErrGone)
+	}
 	if wrong != nil {
 		return fmt.Errorf("settle entries %d+%d of batch %d in buffer %s: %w", wrong.First, wrong.Count, wrong.Seq, b.o.Dir, ErrGone)
 	}
 	return nil
+}
+
+// tell ends the gap that begins at first; false if it is not there or was told before. mu is
+// held.
+func (b *Buffer) tell(first Seq, rec *segment.Builder) bool {
+	h := b.window.find(uint64(first))
+	if h == nil || !h.untold || h.start.Seq != uint64(first) {
+		return false
+	}
+	h.untold, h.drop.Told = false, true
+	b.untold--
+	rec.Told(h.drop.Start.Seq)
+	b.readWait.wakeAll() // a gap may have been held back
+	return true
 }
 
 // settle marks a span of a batch as ended; false if it is not there or ended before.
@@ -85,6 +109,12 @@ func (b *Buffer) advance() bool {
 		if h.left > 0 {
 			if m := h.advance(); m.Seq > b.mark.Seq {
 				b.mark = m
+			}
+			break
+		}
+		if h.untold {
+			if h.start.Seq > b.mark.Seq {
+				b.mark = h.start
 			}
 			break
 		}
@@ -133,9 +163,10 @@ func (b *Buffer) endOf(i int) segment.Pos {
 	if e := b.segments[i].end; e.Seq > 0 && e.Seq < end.Seq {
 		end = e
 	}
-	for _, d := range b.drops {
-		if d.Start.Seq > b.segments[i].first && d.Start.Seq < end.Seq {
-			return d.Start
+	for _, d := range slices.Backward(b.drops) {
+		// What was given up behind the segment is none of it; a gap between its frames is.
+		if d.End.Seq >= end.Seq && d.Start.Seq < end.Seq && d.Start.Seq > b.segments[i].first {
+			end = d.Start
 		}
 	}
 	return end

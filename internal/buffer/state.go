@@ -59,11 +59,13 @@ type Buffer struct {
 	fault        error // why the last write failed, while it is retried
 	faultSince   time.Time
 
-	open     *frame
-	segments []*segmentFile // by first Seq; the last may be the tail
-	tail     *segmentFile   // being written; nil before the first write
-	spare    *segmentFile   // ready to become the tail
-	storing  bool           // the committer is writing to the tail
+	open      *frame
+	line      []*frame // full ones before it: a gap stands between
+	lineBytes int64
+	segments  []*segmentFile // by first Seq; the last may be the tail
+	tail      *segmentFile   // being written; nil before the first write
+	spare     *segmentFile   // ready to become the tail
+	storing   bool           // the committer is writing to the tail
 
 	mem       memory
 	reader    reader
@@ -76,6 +78,11 @@ type Buffer struct {
 	dropping  bool              // somebody is giving up a segment
 	condemned []*segmentFile    // given up, but not removed yet
 	aside     int               // damaged pieces kept aside
+	misses    []*drop           // gaps of lost events that are not written down yet, by Seq
+	openGaps  []*drop           // those of them behind which nothing was appended yet
+	unsaid    ledger.Sheet      // events of misses: in o.Book, but in no record yet
+	gapsDue   bool              // they are to be written down now
+	untold    int               // gaps in the window that have not been told
 
 	dirty     bool // something changed since the last checkpoint
 	unsynced  bool // Interval: written since the last sync
@@ -150,6 +157,7 @@ func (b *Buffer) Stats() Stats {
 		Stored:        Seq(b.stored.Seq - 1),
 		Mark:          Seq(b.mark.Seq - 1),
 		Fault:         b.fault,
+		Untold:        b.countUntold(),
 	}
 	if pending > 0 {
 		s.PendingBytes = b.next.Bytes - b.mark.Bytes

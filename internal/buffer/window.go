@@ -25,7 +25,8 @@ type held struct {
 	codec  segment.Codec
 	mem    *frame // its bytes, if they are in memory
 
-	drop *drop // for a given-up run
+	drop   *drop // for a given-up run
+	untold bool  // it has not been told
 }
 
 // init makes h the record of the frame f, with nothing ended.
@@ -128,6 +129,13 @@ func (w *window) front() *held {
 }
 
 func (w *window) push(h *held) { w.list = append(w.list, h) }
+
+func (w *window) back() *held {
+	if w.head == len(w.list) {
+		return nil
+	}
+	return w.list[len(w.list)-1]
+}
 
 // pop takes the front off.
 func (w *window) pop() {

@@ -14,6 +14,8 @@ const (
 	recSettle   = 2 // parts that ended
 	recDrop     = 3 // a run of batches that was given up or found damaged
 	recDoor     = 4 // what was booked without going through the buffer
+	recMiss     = 5 // a gap of events lost before they could be appended
+	recJoin     = 6 // likewise recDrop, joined with an earlier one
 )
 
 // recordHead is length of the body, checksum of kind and body, kind.
@@ -46,6 +48,8 @@ type Drop struct {
 	Events     uint64
 	Reason     ledger.Reason
 	Tags       []TagLoss
+	Miss       bool // they were never in the log, but booked beside it: Start and End count none of them
+	Told       bool // somebody was told
 }
 
 // State is what the journal and the checkpoint remember: enough to book every event once.
@@ -62,7 +66,7 @@ type State struct {
 	Parts []Part       // what has ended at or behind the mark; fates are not kept (None)
 	Drops []Drop       // likewise for whole runs
 
-	kept int // parts left by the last trim
+	kept, keptDrops int // left by the last trim
 }
 
 // Builder makes journal records. The zero value is ready; Bytes is valid until the next
@@ -122,7 +126,14 @@ func (w *Builder) drop(d *Drop) {
 	w.pos(d.Start)
 	w.pos(d.End)
 	w.b = binary.AppendUvarint(w.b, d.Events)
-	w.b = append(w.b, byte(d.Reason))
+	flags := byte(d.Reason)
+	if d.Miss {
+		flags |= flagMiss
+	}
+	if d.Told {
+		flags |= flagTold
+	}
+	w.b = append(w.b, flags)
 	w.b = binary.AppendUvarint(w.b, uint64(len(d.Tags)))
 	for _, t := range d.Tags {
 		w.b = binary.AppendUvarint(w.b, uint64(len(t.Tag)))
@@ -243,7 +254,7 @@ func (r *reader) part(prev uint64) Part {
 	first, count := r.uvarint(), r.uvarint()
 	p.Fate = ledger.Fate{Class: ledger.Class(r.byte()), Reason: ledger.Reason(r.byte())}
 	var s ledger.Sheet
-	if first > 1<<32-1 || count > 1<<32-1 || p.Fate.Class > ledger.Moved || int(p.Fate.Reason) >= len(s.Dropped) {
+	if first > 1<<32-1 || count > 1<<32-1 || p.Fate.Class > ledger.Moved && p.Fate.Class != classTold || int(p.Fate.Reason) >= len(s.Dropped) {
 		r.bad = true
 	}
 	p.First, p.Count = uint32(first), uint32(count)
@@ -253,10 +264,11 @@ func (r *reader) part(prev uint64) Part {
 func (r *reader) drop() (d Drop) {
 	d.Start, d.End = r.pos(), r.pos()
 	d.Events = r.uvarint()
-	d.Reason = ledger.Reason(r.byte())
+	flags := r.byte()
+	d.Reason, d.Miss, d.Told = ledger.Reason(flags&reasonBits), flags&flagMiss != 0, flags&flagTold != 0
 	var s ledger.Sheet
 	if int(d.Reason) >= len(s.Dropped) || d.End.Seq < d.Start.Seq || d.End.Events < d.Start.Events ||
-		d.Events > d.End.Events-d.Start.Events {
+		d.Events > d.Ended() && !d.Miss {
 		r.bad = true
 	}
 	n := r.uvarint()
@@ -345,10 +357,13 @@ func (s *State) apply(kind byte, body []byte) bool {
 		if r.bad {
 			return false
 		}
-		s.Drops = append(s.Drops, d)
-		s.Sheet.Add(ledger.Fate{Class: ledger.Dropped, Reason: d.Reason}, d.Events)
-		s.Above += d.Events
+		s.bookDrop(&d)
+		s.join(0, d)
 		return true
+	case recMiss:
+		return s.applyMiss(body)
+	case recJoin:
+		return s.applyJoin(body)
 	case recDoor:
 		r := &reader{b: body}
 		door := r.sheet()
@@ -377,6 +392,7 @@ func (s *State) applySettle(body []byte) bool {
 	r := &reader{b: body[:len(body)-1-k]}
 	at, prev := len(s.Parts), uint64(0)
 	sheet, ended := s.Sheet, uint64(0)
+	var told []uint64
 	for len(r.b) > 0 {
 		p := r.part(prev)
 		if r.bad {
@@ -384,12 +400,19 @@ func (s *State) applySettle(body []byte) bool {
 			return false
 		}
 		prev = p.Seq
+		if p.Fate.Class == classTold {
+			told = append(told, p.Seq)
+			continue
+		}
 		sheet.Add(p.Fate, uint64(p.Count))
 		ended += uint64(p.Count)
 		s.Parts = append(s.Parts, p)
 	}
 	s.Sheet = sheet
 	s.Above += ended
+	for _, seq := range told {
+		s.tell(seq)
+	}
 	s.advance(mark)
 	if len(s.Parts) > 4096+2*s.kept {
 		s.trim() // bounds memory while a long journal is replayed
@@ -426,5 +449,5 @@ func (s *State) trim() {
 			drops = append(drops, d)
 		}
 	}
-	s.Drops = drops
+	s.Drops, s.keptDrops = drops, len(drops)
 }

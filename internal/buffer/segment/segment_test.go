@@ -149,6 +149,10 @@ func drawState(t *rapid.T) State {
 	for range rapid.IntRange(0, 3).Draw(t, "drops") {
 		d := Drop{Start: s.Mark, Reason: ledger.BufferFull, Events: rapid.Uint64Range(0, 50).Draw(t, "events")}
 		d.End = Pos{Seq: d.Start.Seq + 5, Events: d.Start.Events + 50}
+		d.Told = rapid.Bool().Draw(t, "told")
+		if rapid.Bool().Draw(t, "miss") {
+			d.Miss, d.End.Events = true, d.Start.Events
+		}
 		if rapid.Bool().Draw(t, "tags") {
 			d.Tags = []TagLoss{{Tag: rapid.String().Draw(t, "tag"), Events: 3, Bytes: 4, First: -5, Last: 6}}
 		}
@@ -163,12 +167,15 @@ func TestStateRoundTrip(t *testing.T) {
 		var w Builder
 		rec := bytes.Clone(w.Snapshot(&want))
 		got, good, err := Replay(append(rec, 1, 2, 3))
-		got.kept = 0
+		got.kept, got.keptDrops = 0, 0
 		if err != nil || good != len(rec) || !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, want %+v, %v", got, want, err)
 		}
 		c := Checkpoint{State: want, Write: rapid.Uint64().Draw(t, "write"), Journal: rapid.Int64Range(0, 1<<62).Draw(t, "journal")}
 		c.Parts, c.Drops = nil, nil
+		for i := range rapid.IntRange(0, MaxChunks).Draw(t, "chunks") {
+			c.Chunks = append(c.Chunks, event.Chunk{byte(i), byte(i >> 8), 1})
+		}
 		slot := AppendSlot(nil, &c)
 		if len(slot) != SlotSize {
 			t.Fatal(len(slot))
@@ -275,7 +282,11 @@ func FuzzFrames(f *testing.F) {
 func FuzzJournal(f *testing.F) {
 	var w Builder
 	f.Add(bytes.Clone(w.Snapshot(&State{Mark: Pos{Seq: 1}, Parts: []Part{{Seq: 5, Count: 2}}, Drops: []Drop{{End: Pos{Seq: 4}, Tags: []TagLoss{{Tag: "x"}}}}})))
-	f.Add(AppendSlot(nil, &Checkpoint{Write: 3}))
+	f.Add(AppendSlot(nil, &Checkpoint{Write: 3, Chunks: []event.Chunk{{1}, {2}}}))
+	gap := Drop{Start: Pos{Seq: 4}, End: Pos{Seq: 5}, Events: 9, Reason: ledger.WireLoss, Miss: true, Tags: []TagLoss{{Tag: "x", Events: 9}}}
+	for _, seed := range [][]byte{w.Miss(0, &gap, &ledger.Sheet{}), w.Miss(4, &gap, &ledger.Sheet{}), w.Join(4, &Drop{Start: Pos{Seq: 1}, End: Pos{Seq: 4}})} {
+		f.Add(bytes.Clone(seed[recordHead:]))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if s, good, err := Replay(b); err == nil {
 			if good > len(b) {
@@ -290,7 +301,7 @@ func FuzzJournal(f *testing.F) {
 		_, _, _ = ReadCheckpoint(b)
 		// The body behind a good checksum must not be believed either.
 		var s State
-		for kind := byte(0); kind < 6; kind++ {
+		for kind := byte(0); kind < 8; kind++ {
 			s.apply(kind, b)
 		}
 		r := &reader{b: b}
