@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build test unit race fuzz bench bench-micro e2e docker lint clean
+.PHONY: help demo build plugin test unit race fuzz bench bench-micro e2e docker lint clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ARGS ?=
@@ -13,6 +13,9 @@ help: ## list the targets
 
 build: ## build/weir, one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o build/weir ./cmd/weir
+
+plugin: build ## build/plugin, the directory for docker plugin create (CA_BUNDLE=file)
+	@CA_BUNDLE='$(CA_BUNDLE)' tools/plugin.sh build/weir build/plugin
 
 demo: build ## show the whole path on this machine: no AWS, no configuration (ARGS='--for 10s')
 	./build/weir demo $(ARGS)

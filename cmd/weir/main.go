@@ -26,6 +26,7 @@ func commands() []command {
 	return []command{
 		{"run", "run a configuration file", runRun},
 		{"check", "check a configuration file and show its routes", runCheck},
+		{"docker-plugin", "serve Docker's logging driver", runDockerPlugin},
 		{"demo", "show the whole path on this machine, without configuration or AWS", runDemo},
 		{"emulate", "serve a local CloudWatch Logs endpoint", runEmulate},
 		{"buffer", "look into a buffer directory: ls, verify, dump, drain, import", runBuffer},
@@ -69,7 +70,7 @@ Usage: weir COMMAND [flags]
 Commands:
 `)
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-13s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, `
 "weir COMMAND -h" tells the flags of a command. Begin with "weir demo".

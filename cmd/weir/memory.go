@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/app"
+	"weir/internal/ledger"
 )
 
 // boundMemory makes the collector keep to memory_limit of <system>, and to a small heap
@@ -21,13 +22,16 @@ func boundMemory(plan *app.Plan) {
 
 // quiet notices that no events come any more, and gives memory back once then.
 type quiet struct {
-	app    *app.App
+	app    counted
 	tick   *time.Ticker
 	before uint64 // events admitted when it last looked
 	shrunk bool   // since events last came
 }
 
-func newQuiet(a *app.App) *quiet {
+// counted is what has books: an App, a Docker.
+type counted interface{ Totals() ledger.Sheet }
+
+func newQuiet(a counted) *quiet {
 	return &quiet{app: a, tick: time.NewTicker(20 * time.Second), shrunk: true}
 }
 

@@ -68,6 +68,7 @@ type Docker struct {
 	stopping   bool
 	gone       dockerTotals // of containers that are no more
 
+	done    chan struct{} // closed when the plugin has ended by itself
 	kick    chan struct{}
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -81,7 +82,7 @@ func NewDocker(o DockerOptions) *Docker {
 	if o.InFlight <= 0 {
 		o.InFlight = 4
 	}
-	d := &Docker{o: o, containers: map[string]*dockerContainer{}, kick: make(chan struct{}, 1)}
+	d := &Docker{o: o, containers: map[string]*dockerContainer{}, done: make(chan struct{}), kick: make(chan struct{}, 1)}
 	d.crowd = newCrowd(o.Log.Handler())
 	d.log = slog.New(d.crowd)
 	d.outputs = dockerOutputs{d: d, all: map[serviceKey]*dockerOutput{}, tokens: cloudwatch.NewTokens()}
@@ -99,23 +100,11 @@ func (d *Docker) Start() error {
 	return err
 }
 
-func (d *Docker) start(undo *cleanups) (err error) {
-	d.started = time.Now()
-	if err := os.MkdirAll(filepath.Join(d.o.Spool, dockerContainers), 0o700); err != nil {
-		return fmt.Errorf("make the spool: %w", err)
-	}
-	if d.lock, err = (vfs.OS{}).Lock(d.o.Spool); err != nil {
-		return fmt.Errorf("take the spool %s (does another weir use it?): %w", d.o.Spool, err)
-	}
-	undo.add(func() { _ = d.lock.Close() })
-	if d.limits, err = newDockerLimits(d); err != nil {
+func (d *Docker) start(undo *cleanups) error {
+	ctx, err := d.openSpool(undo)
+	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(context.Background())
-	d.end = end
-	undo.add(func() { d.stopWork(context.Background()) })
-	d.outputs.ctx = ctx
-	d.restore()
 	d.plugin = docker.New(docker.Options{
 		Socket: d.o.Socket, State: filepath.Join(d.o.Spool, dockerSessions), Pipes: d.o.Pipes, Managed: d.o.Managed,
 		Hostname: d.o.Hostname, Host: d, Log: d.o.Log,
@@ -128,28 +117,58 @@ func (d *Docker) start(undo *cleanups) (err error) {
 		return fmt.Errorf("open the plugin: %w", err)
 	}
 	d.running.Go(func() {
+		defer close(d.done)
 		if err := d.plugin.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			d.o.Log.Error("the plugin has ended", "error", err)
 		}
 	})
-	d.running.Go(func() { d.look(ctx) })
 	d.mu.Lock()
 	d.ready = true
 	left := len(d.containers)
 	d.mu.Unlock()
-	d.o.Log.Info("the logging driver is ready", "version", d.o.Version, "socket", d.o.Socket, "spool", d.o.Spool, "containers_in_spool", left,
+	d.o.Log.Info("the logging driver is ready", "version", d.o.Version, "socket", d.o.Socket, "spool", d.o.Spool, "containers", left,
 		"spool_limit", mib(d.limits.limit), "min_free", mib(d.limits.minFree), "status", strings.Join(d.web.addresses(), " "))
 	return nil
 }
+
+// openSpool takes the spool and begins to deliver what is in it. ctx ends when Stop begins.
+func (d *Docker) openSpool(undo *cleanups) (ctx context.Context, err error) {
+	d.started = time.Now()
+	if err := os.MkdirAll(filepath.Join(d.o.Spool, dockerContainers), 0o700); err != nil {
+		return nil, fmt.Errorf("make the spool: %w", err)
+	}
+	if d.lock, err = (vfs.OS{}).Lock(d.o.Spool); err != nil {
+		return nil, fmt.Errorf("take the spool %s (does another weir use it?): %w", d.o.Spool, err)
+	}
+	undo.add(func() { _ = d.lock.Close() })
+	if d.limits, err = newDockerLimits(d); err != nil {
+		return nil, err
+	}
+	ctx, d.end = context.WithCancel(context.Background())
+	undo.add(func() { d.stopWork(context.Background()) })
+	d.outputs.ctx = ctx
+	d.restore()
+	d.running.Go(func() { d.look(ctx) })
+	return ctx, nil
+}
+
+// Done is closed when Docker is served no more, before Stop only after a fault.
+func (d *Docker) Done() <-chan struct{} { return d.done }
 
 // Stop ends in good order: sessions are kept for the next process, what waits is sent for
 // as long as DockerOptions.Grace or ctx allows, and the rest stays in the spool.
 func (d *Docker) Stop(ctx context.Context) {
 	d.mu.Lock()
+	again := d.stopping
 	d.ready, d.stopping = false, true // from now on no directory is removed: the next process looks for it
 	d.mu.Unlock()
+	if again {
+		return
+	}
 	d.stopWork(ctx)
-	d.web.close()
+	if d.web != nil {
+		d.web.close()
+	}
 	_ = d.lock.Close()
 }
 

@@ -1,0 +1,222 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"weir/internal/emulator"
+	"weir/internal/event"
+	"weir/internal/input/docker"
+	"weir/internal/input/docker/awslogs"
+)
+
+// dockerTest is a Docker without a plugin: tests use it as the plugin does.
+type dockerTest struct {
+	*Docker
+	log *logs
+}
+
+func dockerEnv(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "y")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+}
+
+func openDocker(t *testing.T, o DockerOptions) *dockerTest {
+	t.Helper()
+	d := &dockerTest{log: &logs{}}
+	o.Log = slog.New(slog.NewTextHandler(d.log, nil))
+	if o.Grace == 0 {
+		o.Grace = 300 * time.Millisecond
+	}
+	if o.MinFree == 0 {
+		o.MinFree = 1
+	}
+	d.Docker = NewDocker(o)
+	var undo cleanups
+	if _, err := d.openSpool(&undo); err != nil {
+		undo.run()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		d.Stop(context.Background())
+		if t.Failed() {
+			t.Log(d.log.String())
+		}
+	})
+	return d
+}
+
+// testContainer is a container with a number. change may alter its options.
+func testContainer(url string, n int, change func(*awslogs.Options)) *docker.Container {
+	o := &awslogs.Options{
+		Group: "group", Stream: fmt.Sprint("s", n), Region: "us-east-1", Endpoint: url, CreateGroup: true, CreateStream: true,
+		FlushInterval: 50 * time.Millisecond, BufferSize: 256 << 20, EventSize: 262118,
+	}
+	if change != nil {
+		change(o)
+	}
+	return &docker.Container{ID: fmt.Sprintf("%012x%052x", n, n), Name: fmt.Sprint("c", n), Options: o}
+}
+
+// lineBatch holds count events "PREFIX first" and so on, padded to size bytes.
+func lineBatch(c *docker.Container, prefix string, first, count, size int) event.Batch {
+	b := event.Batch{Tag: c.Options.Group + "\x00" + c.Options.Stream, Count: count, First: event.FromTime(time.Now())}
+	b.Last = b.First
+	for i := range count {
+		text := fmt.Sprintf("%s %d", prefix, first+i)
+		if n := size - len(text) - 1; n > 0 {
+			text += " " + strings.Repeat("x", n)
+		}
+		rec := msgp.AppendMapHeader(nil, 1)
+		rec = msgp.AppendString(rec, messageKey)
+		rec = msgp.AppendString(rec, text)
+		b.Entries = event.AppendEntry(b.Entries, b.First, rec)
+	}
+	return b
+}
+
+func (d *dockerTest) spool(t *testing.T, c *docker.Container) docker.Spool {
+	t.Helper()
+	s, err := d.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func put(t *testing.T, s docker.Spool, b ...event.Batch) {
+	t.Helper()
+	if err := s.Put(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkLines fails unless a stream has "PREFIX 0" to "PREFIX n-1" in order.
+func checkLines(t *testing.T, s *emulator.Server, stream, prefix string, n int) {
+	t.Helper()
+	got := s.Events("group", stream)
+	if len(got) != n {
+		t.Errorf("stream %s has %d events, want %d", stream, len(got), n)
+	}
+	for i, e := range got {
+		if want := fmt.Sprintf("%s %d", prefix, i); e.Message != want {
+			t.Fatalf("stream %s: event %d is %q, want %q", stream, i, e.Message, want)
+		}
+	}
+}
+
+func TestDockerDelivers(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	dir := t.TempDir()
+	d := openDocker(t, DockerOptions{Spool: dir})
+	c := testContainer(s.URL(), 1, nil)
+	sp := d.spool(t, c)
+	containers := filepath.Join(dir, dockerContainers)
+	if left, _ := os.ReadDir(containers); len(left) > 0 {
+		t.Error("there is a trace before the first event")
+	}
+	for i := range 10 {
+		put(t, sp, lineBatch(c, "n", i*10, 10, 0))
+	}
+	eventually(t, "100 events delivered", func() bool { return len(s.Events("group", "s1")) == 100 })
+	checkLines(t, s, "s1", "n", 100)
+	if _, err := os.Stat(filepath.Join(containers, c.ID, containerFileName)); err != nil {
+		t.Error(err)
+	}
+	sp.Release()
+	eventually(t, "the directory is removed", func() bool {
+		left, err := os.ReadDir(containers)
+		return err == nil && len(left) == 0
+	})
+	if sum := d.Totals(); sum.Delivered != 100 || sum.Pending() != 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestDockerRestartWithBacklog(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	outage := &emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}
+	if err := s.SetFaults(outage); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	d := openDocker(t, DockerOptions{Spool: dir})
+	const n = 20
+	for i := range n {
+		c := testContainer(s.URL(), i, nil)
+		sp := d.spool(t, c)
+		put(t, sp, lineBatch(c, "n", 0, 50, 0))
+		sp.Release()
+	}
+	began := time.Now()
+	d.Stop(context.Background())
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("stopping took %v during an outage", took)
+	}
+	if !strings.Contains(d.log.String(), "events wait in the spool") {
+		t.Error("the log does not say what was left")
+	}
+	if err := s.SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	strange := filepath.Join(dir, dockerContainers, strings.Repeat("f", 64))
+	if err := os.MkdirAll(strange, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(strange, "note"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d = openDocker(t, DockerOptions{Spool: dir})
+	eventually(t, "all is delivered and removed", func() bool {
+		left, err := os.ReadDir(filepath.Join(dir, dockerContainers))
+		return err == nil && len(left) == 1
+	})
+	for i := range n {
+		checkLines(t, s, fmt.Sprint("s", i), "n", 50)
+	}
+	if _, err := os.Stat(filepath.Join(strange, "note")); err != nil || strings.Count(d.log.String(), "left alone") != 1 {
+		t.Errorf("a foreign directory: %v\n%s", err, d.log.String())
+	}
+}
+
+func TestDockerWithoutARegion(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	asked := make(chan struct{}, 10)
+	known := make(chan string, 1)
+	ask := func(ctx context.Context) (string, error) {
+		asked <- struct{}{}
+		select {
+		case r := <-known:
+			return r, nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	d := openDocker(t, DockerOptions{Spool: t.TempDir(), regions: []func(context.Context) (string, error){ask}})
+	c := testContainer(s.URL(), 1, func(o *awslogs.Options) { o.Region = "" })
+	began := time.Now()
+	sp := d.spool(t, c)
+	put(t, sp, lineBatch(c, "n", 0, 5, 0))
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("a container waited %v for the region", took)
+	}
+	<-asked
+	known <- "eu-west-1"
+	eventually(t, "delivery", func() bool { return len(s.Events("group", "s1")) == 5 })
+	sp.Release()
+}
