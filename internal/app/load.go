@@ -21,8 +21,8 @@ type Env struct {
 	Lookup   func(name string) (string, bool)
 	ReadFile func(name string) ([]byte, error)
 	Fetch    func(url string) ([]byte, error) // for @include of a URL; nil: it is left out, with a warning
-	Location *time.Location // the local zone
-	Stdout   io.Writer      // for the plug-ins of this name
+	Location *time.Location                   // the local zone
+	Stdout   io.Writer                        // for the plug-ins of this name
 	Flags    Flags
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/buffer"
 	"weir/internal/deliver"
+	"weir/internal/event"
 	"weir/internal/input/forward"
 	"weir/internal/ledger"
 	"weir/internal/output/cloudwatch"
@@ -129,6 +130,12 @@ func (r *runningOutput) bufferStatus(st buffer.Stats, dir string) web.BufferStat
 		PendingEvents: st.PendingEvents, PendingBytes: st.PendingBytes, Oldest: st.Oldest}
 	if dir != "" {
 		b.Kind = "file"
+	}
+	if plan := &r.plan.buffer; plan.ByTime && plan.Timekey > 0 && !st.Oldest.IsZero() {
+		end := r.plan.window()
+		for i, at := range [...]time.Time{st.Oldest, time.Now()} {
+			b.Windows[i] = end(event.FromTime(at)).Time().Add(-plan.Timekey)
+		}
 	}
 	return b
 }

@@ -101,6 +101,9 @@ type BufferStatus struct {
 	PendingEvents uint64
 	PendingBytes  uint64
 	Oldest        time.Time // when the oldest waiting batch was accepted; zero if none
+	// Windows are the starts of the oldest and the newest timekey window of which events may
+	// wait, by when they were accepted; zero without a chunk key time, or if none wait.
+	Windows [2]time.Time
 }
 
 // ParkingStatus is where lanes that have failed for long wait.

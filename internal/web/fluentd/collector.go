@@ -47,6 +47,14 @@ func waiting(o *web.OutputStatus) float64 {
 	return float64(max(o.LaneCount-o.InFlight, 1))
 }
 
+// window gives the start of the oldest (0) or newest (1) timekey window with waiting events.
+func window(i int) func(*web.OutputStatus, time.Time) (float64, bool) {
+	return func(o *web.OutputStatus, _ time.Time) (float64, bool) {
+		w := o.Buffer.Windows[i]
+		return float64(w.Unix()), !w.IsZero()
+	}
+}
+
 func retryWait(o *web.OutputStatus, now time.Time) (float64, bool) {
 	if o.PausedUntil.After(now) {
 		return o.PausedUntil.Sub(now).Seconds(), true
@@ -72,6 +80,8 @@ func outputFigures() []figure {
 			ratio := 100 * float64(o.Buffer.Limit-o.Buffer.Bytes) / float64(o.Buffer.Limit)
 			return float64(int(max(ratio, 0)*10)) / 10
 		})},
+		{p + "buffer_newest_timekey", "Newest timekey in buffer.", false, window(1)},
+		{p + "buffer_oldest_timekey", "Oldest timekey in buffer.", false, window(0)},
 		{p + "retry_count", "Current retry counts.", true, always(failures)},
 		{p + "num_errors", "Current number of errors.", true, always(failures)},
 		{p + "emit_count", "Current emit counts.", true, always(func(o *web.OutputStatus) float64 { return float64(o.Emits) })},
@@ -89,6 +99,8 @@ func oldFigures() []figure {
 	return []figure{
 		{"fluentd_status_buffer_queue_length", "Current buffer queue length.", false, always(func(o *web.OutputStatus) float64 { return float64(o.InFlight) })},
 		{"fluentd_status_buffer_total_bytes", "Current total size of queued buffers.", false, always(func(o *web.OutputStatus) float64 { return float64(o.Buffer.PendingBytes) })},
+		{"fluentd_status_buffer_newest_timekey", "Newest timekey in buffer.", false, window(1)},
+		{"fluentd_status_buffer_oldest_timekey", "Oldest timekey in buffer.", false, window(0)},
 		{"fluentd_status_retry_count", "Current retry counts.", false, always(failures)},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -28,8 +29,9 @@ func (s source) Status() web.Status { return web.Status(s) }
 func someStatus() source {
 	return source{Config: "f.conf", Outputs: []web.OutputStatus{
 		{ID: "cw", Type: "cloudwatch_logs", Sheet: ledger.Sheet{Admitted: 100, Delivered: 90}, Emits: 7, LaneCount: 3, InFlight: 1, SlowFlushes: 2,
-			Puts:   map[string]uint64{"accepted": 5, "conflict": 4, "throttled": 2, "unavailable": 1},
-			Buffer: web.BufferStatus{Kind: "file", Bytes: 25, Limit: 100, PendingEvents: 10, PendingBytes: 20}, Latency: web.Histogram{Sum: 1.5}},
+			Puts: map[string]uint64{"accepted": 5, "conflict": 4, "throttled": 2, "unavailable": 1},
+			Buffer: web.BufferStatus{Kind: "file", Bytes: 25, Limit: 100, PendingEvents: 10, PendingBytes: 20,
+				Windows: [2]time.Time{time.Unix(1_700_000_000, 0), time.Unix(1_700_000_400, 0)}}, Latency: web.Histogram{Sum: 1.5}},
 		{ID: "null", Type: "null"},
 	}}
 }
@@ -50,6 +52,8 @@ func TestOutputMonitor(t *testing.T) {
 	want := ""
 	for _, m := range []struct{ name, help, kind, value string }{
 		{"buffer_available_space_ratio", "Ratio of available space in buffer.", "gauge", "75"},
+		{"buffer_newest_timekey", "Newest timekey in buffer.", "gauge", "1.7000004e+09"},
+		{"buffer_oldest_timekey", "Oldest timekey in buffer.", "gauge", "1.7e+09"},
 		{"buffer_queue_byte_size", "Current total size of queue buffers.", "gauge", "0"},
 		{"buffer_queue_length", "Current length of queue buffers.", "gauge", "1"},
 		{"buffer_stage_byte_size", "Current total size of stage buffers.", "gauge", "20"},

@@ -12,14 +12,14 @@ import (
 // PrometheusParams are the parameters of <source> @type prometheus.
 type PrometheusParams struct {
 	config.Plugin
-	Bind           string              `conf:"bind" default:"127.0.0.1" doc:"address to listen on"`
-	Port           int                 `conf:"port" default:"24231" doc:"port to listen on"`
-	Path           string              `conf:"metrics_path" default:"/metrics" doc:"path of the metrics"`
-	AggregatedPath string              `conf:"aggregated_metrics_path" default:"/aggregated_metrics" doc:"path of the metrics of all workers; weir is one process, so they are the same"`
-	Encoding       string              `conf:"content_encoding" enum:"identity|gzip" default:"identity" doc:"gzip compresses for clients that ask for it"`
-	IgnoreErrors   *float64            `conf:"ignore_error_log_interval" doc:"accepted for compatibility, without effect"`
-	Transport      *Transport          `section:"transport"`
-	SSL            *SSL                `section:"ssl"`
+	Bind           string     `conf:"bind" default:"127.0.0.1" doc:"address to listen on"`
+	Port           int        `conf:"port" default:"24231" doc:"port to listen on"`
+	Path           string     `conf:"metrics_path" default:"/metrics" doc:"path of the metrics"`
+	AggregatedPath string     `conf:"aggregated_metrics_path" default:"/aggregated_metrics" doc:"path of the metrics of all workers; weir is one process, so they are the same"`
+	Encoding       string     `conf:"content_encoding" enum:"identity|gzip" default:"identity" doc:"gzip compresses for clients that ask for it"`
+	IgnoreErrors   *float64   `conf:"ignore_error_log_interval" doc:"accepted for compatibility, without effect"`
+	Transport      *Transport `section:"transport"`
+	SSL            *SSL       `section:"ssl"`
 }
 
 // Transport is `<transport tls>`.
