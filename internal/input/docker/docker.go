@@ -15,6 +15,7 @@ import (
 	"weir/internal/event"
 	"weir/internal/input/docker/awslogs"
 	"weir/internal/ledger"
+	"weir/internal/vfs"
 )
 
 // Container is what StartLogging tells about a container, as far as it matters.
@@ -56,13 +57,17 @@ const PipesDir = "/run/docker/logging"
 
 // Options configures a Plugin. Socket, State, Host and Log are required.
 type Options struct {
-	Socket   string // path of the unix socket; a stale one is replaced
-	State    string // directory of the sessions, the plugin's own; made if missing
-	Pipes    string // directory of the pipes, default PipesDir
-	Managed  bool   // the pipes directory is this plugin's alone: stray pipes are removed from it
-	Hostname string // of Docker's host, for {{.Hostname}} in names
+	Socket   string         // path of the unix socket; a stale one is replaced
+	State    string         // directory of the sessions, the plugin's own; made if missing
+	Pipes    string         // directory of the pipes, default PipesDir
+	Managed  bool           // the pipes directory is this plugin's alone: stray pipes are removed from it
+	Hostname string         // of Docker's host, for {{.Hostname}} in names
+	Local    *time.Location // zone of Docker's host, for awslogs-datetime-timezone local; nil: UTC
 	Host     Host
 	Log      *slog.Logger
+
+	fs   vfs.FS                          // of State; the operating system's unless a test says otherwise
+	kill func(key string, at stage) bool // true: the session does nothing more, as if killed; nil in production
 }
 
 func (o *Options) validate() error {
@@ -74,6 +79,9 @@ func (o *Options) validate() error {
 	}
 	if o.Pipes == "" {
 		o.Pipes = PipesDir
+	}
+	if o.fs == nil {
+		o.fs = vfs.OS{}
 	}
 	return nil
 }
@@ -87,6 +95,16 @@ type Counts struct {
 	Lost      uint64 // places in a pipe where frames were torn or missing
 	LostBytes uint64 // bytes that were skipped there
 	Repeats   uint64 // frames found again after a restart that had been stored before
+}
+
+func (c *Counts) add(o *Counts) {
+	c.Frames += o.Frames
+	c.Events += o.Events
+	c.Bytes += o.Bytes
+	c.Partials += o.Partials
+	c.Lost += o.Lost
+	c.LostBytes += o.LostBytes
+	c.Repeats += o.Repeats
 }
 
 // SessionStats describes one session: one pipe of a container.
