@@ -34,11 +34,16 @@ type options struct {
 	streams  int
 	outage   time.Duration
 	keep     bool
+	docker   string
+	lines    int
 }
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "sink" {
 		exit(runSink(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "pipes" {
+		exit(runPipes(os.Stdin, os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "client" {
 		exit(runClient(os.Stdin, os.Stdout))
@@ -56,6 +61,8 @@ func main() {
 	flag.IntVar(&o.streams, "streams", 10_000, "streams of the measurement \"streams\"")
 	flag.DurationVar(&o.outage, "outage", 10*time.Minute, "how long the endpoint is down in the measurement \"outage\"")
 	flag.BoolVar(&o.keep, "keep", false, "keep logs and configurations of the runs")
+	flag.StringVar(&o.docker, "docker", "all", "Docker driver: `parts`, comma-separated, or all, or none: "+strings.Join(dockerParts(), ", "))
+	flag.IntVar(&o.lines, "lines", 2_000_000, "lines of a run of the Docker driver; a real engine gets a quarter")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -107,6 +114,9 @@ func run(ctx context.Context, o *options) error {
 	fmt.Println()
 	if err := b.table(ctx, cases, subjects); err != nil {
 		return err
+	}
+	if err := b.docker(ctx, subjects); err != nil {
+		return fmt.Errorf("docker: %w", err)
 	}
 	for _, m := range also {
 		for _, s := range subjects {

@@ -106,8 +106,10 @@ func (u usage) cpu() time.Duration { return u.user + u.system }
 // tick is a unit of /proc/PID/stat: USER_HZ is 100 on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
 
-func (p *process) usage() (u usage, err error) {
-	base := fmt.Sprintf("/proc/%d/", p.cmd.Process.Pid)
+func (p *process) usage() (usage, error) { return usageOf(p.cmd.Process.Pid) }
+
+func usageOf(pid int) (u usage, err error) {
+	base := fmt.Sprintf("/proc/%d/", pid)
 	stat, err := os.ReadFile(base + "stat")
 	if err != nil {
 		return u, err

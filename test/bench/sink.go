@@ -42,9 +42,9 @@ type counter struct {
 	pool    sync.Pool
 }
 
-// event begins each event of a PutLogEvents body. Within a message the quotes would be
-// escaped, so counting these counts events.
-var event = []byte(`{"timestamp":`)
+// event stands once in each event of a PutLogEvents body, in front of or behind the message.
+// Within a message the quotes would be escaped, so counting these counts events.
+var event = []byte(`"timestamp":`)
 
 // ServeHTTP takes a request of the service.
 func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +108,7 @@ func (c *counter) time(body []byte) {
 			return
 		}
 		body = body[i+len(event):]
-		end := bytes.IndexByte(body, ',')
+		end := bytes.IndexAny(body, ",}")
 		if end < 0 {
 			return
 		}

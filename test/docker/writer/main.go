@@ -12,6 +12,7 @@
 //	trace:n=10,id=a      events of several lines, each begun by a line with a date
 //	sleep:ms=100
 //	hold                 wait for SIGTERM
+//	await                wait for SIGUSR1
 //	exit:code=3
 //
 // After SIGTERM "lines" ends; it always ends with a line that says how many there were and
@@ -35,7 +36,13 @@ import (
 func main() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
+	begin := make(chan os.Signal, 1)
+	signal.Notify(begin, syscall.SIGUSR1)
 	for _, arg := range os.Args[1:] {
+		if arg == "await" {
+			<-begin
+			continue
+		}
 		if err := step(arg, stop); err != nil {
 			fmt.Fprintf(os.Stderr, "writer: %s: %v\n", arg, err)
 			os.Exit(2)
