@@ -16,82 +16,151 @@ const DefaultEventSize = 262_144 - 26
 // Never is what Due says when nothing waits for a time.
 const Never = math.MaxInt64
 
-// Matcher says whether a line begins an event; *regexp.Regexp is one. Unlike that, it must
-// not be a nil pointer in the interface.
+// Defaults of Options, in nanoseconds.
+const (
+	defaultFlushAfter  = 5_000_000_000
+	defaultChunksAfter = 60_000_000_000
+)
+
+// Matcher says whether a line begins an event; *regexp.Regexp is one.
 type Matcher interface{ Match(line []byte) bool }
 
 // Options of one container.
 type Options struct {
-	// EventSize is the most bytes of one event, counted as the service does: a byte that is
-	// not UTF-8 counts 3. 0: DefaultEventSize.
+	// EventSize is the most bytes of one event, counted like Size. 0: DefaultEventSize.
 	EventSize int
-	// Begins makes multi-line events: a line that matches begins one, and each other line
-	// is added to the one before. nil: each line is an event.
+	// Begins makes multi-line events: a line that matches begins one, each other line is
+	// added to the one before. nil (and not a nil pointer): each line is an event.
 	Begins Matcher
-	// FlushAfter is how long an event that may still grow is held, in nanoseconds, from
-	// its first line on. 0: five seconds.
+	// FlushAfter is how long a multi-line event that may still grow is held, in
+	// nanoseconds, from the arrival of its first line on. 0: five seconds.
 	FlushAfter int64
-	// ChunksAfter is how long the chunks of a line are held when no more come, from the
-	// oldest on, in nanoseconds. What comes later is an event of its own. 0: one minute.
+	// ChunksAfter is how long the chunks of a line are held when its end does not come, in
+	// nanoseconds, from the arrival of the oldest on. What comes later is an event of its
+	// own. 0: one minute.
 	ChunksAfter int64
 	// Separate keeps multi-line events of stdout and stderr apart. Otherwise their lines
-	// share an event, in order of arrival, as with awslogs.
+	// share events, in order of arrival, as with awslogs.
 	Separate bool
 	// TimeOf, if not nil, gives the time of an event, in nanoseconds since 1970, from the
-	// line that matched Begins. With !ok, and for lines that did not match, it is the time of the first
-	// line.
+	// line that matched Begins. Without ok, and for an event that begins with another
+	// line, it is the time of its first line. A line that is larger than an event
+	// is matched and read by its first piece.
 	TimeOf func(line []byte) (nanos int64, ok bool)
-	// Emit takes the events, in the order in which they became complete. Message is
-	// borrowed until it returns. It must not call the Lines.
+	// Emit takes the events in the order in which they become complete: that of a long
+	// line comes after, and is older than, those of lines that were written meanwhile.
+	// Message is borrowed until Emit returns. Emit must not call the Lines.
 	Emit func(Event)
 }
 
 // Event is a log event, or the report of a loss.
 type Event struct {
-	Source   frame.Source // of the first line
+	Source   frame.Source // of its first line
 	TimeNano int64        // nanoseconds since 1970
-	Message  []byte       // never empty in an event, nil in a report
+	Message  []byte       // not empty in an event, nil in a report
 
-	// Lost is not 0 in the report of a gap at this place: the ordinals show that the
-	// engine dropped chunks of a line (its ring was full). What is there of the line
-	// is given out, cut at the gap. A gap counts as one event, however many chunks are missing: how many events these
-	// would have made is not known. LostBytes is the size of the chunks known to be
-	// missing; 0 for the end of a line, whose size nobody knows.
-	Lost      uint64
+	// Lost is not 0 in the report of a loss at this place: chunks of a line are missing,
+	// since the engine dropped them (its ring was full). What is there of the
+	// line is given out as events, cut at the gap. Each gap counts as one event: how many
+	// the missing chunks would have made nobody knows.
+	Lost uint64
+	// LostBytes is the size of the chunks that are missing, as far as that is known: not
+	// for those at the end of a line.
 	LostBytes uint64
 }
 
-// Lines holds what is not complete yet. It is used by one goroutine at a time. Its memory is
-// bounded by a few times EventSize, and is small when nothing is held.
+// Lines holds what is not complete yet of one container. Use it from one goroutine at a
+// time. Its memory is bounded by a few times EventSize and the size of a frame, and small when
+// nothing is held.
 type Lines struct {
-	o Options
+	o      Options
+	chains [frame.Sources]chain
+	joins  [2]join // the second one for stderr, if it is separate
 }
 
 // New returns an empty Lines.
-func New(o Options) *Lines { return &Lines{o: o} }
+func New(o Options) *Lines {
+	if o.EventSize <= 0 {
+		o.EventSize = DefaultEventSize
+	}
+	if o.FlushAfter <= 0 {
+		o.FlushAfter = defaultFlushAfter
+	}
+	if o.ChunksAfter <= 0 {
+		o.ChunksAfter = defaultChunksAfter
+	}
+	return &Lines{o: o}
+}
 
-// Add takes the next frame. now is the time of the clock in nanoseconds since 1970; it only
-// measures how long something is held, and may step back. The entry is borrowed until Add returns.
-func (l *Lines) Add(now int64, e *frame.Entry) {}
+// Add takes the next frame. now is the time of the clock in nanoseconds since 1970; it serves
+// to measure how long something is held, and may step back. The entry is borrowed until Add
+// returns.
+func (l *Lines) Add(now int64, e *frame.Entry) {
+	c := &l.chains[e.Source]
+	switch {
+	case e.HasMeta || e.Partial:
+		l.chunk(now, c, e)
+	case !c.open:
+		l.line(now, e.Source, e.TimeNano, e.Line, false)
+	case c.meta:
+		l.breakOff(now, e.Source)
+		l.line(now, e.Source, e.TimeNano, e.Line, false)
+	default: // engines before 19.03 mark all chunks but the last
+		l.grow(now, e.Source, e.Line)
+		l.end(now, e.Source)
+	}
+}
 
-// Flush gives out what was held long enough, or since a time that has not come yet (the
-// clock stepped back). Call it at Due, after the pipe was read: what waits in the pipe may
-// belong to what is held.
-func (l *Lines) Flush(now int64) {}
+// Flush gives out what has been held long enough, or since a time that has yet to come (the
+// clock stepped back). Call it when Due says so, after the pipe was read: what waits in the
+// pipe may belong to what is held.
+func (l *Lines) Flush(now int64) {
+	for s := range l.chains {
+		if c := &l.chains[s]; c.text.old(now, l.o.ChunksAfter) {
+			l.part(now, frame.Source(s), c.text.buf)
+			c.text.reset()
+		}
+	}
+	for i := range l.joins {
+		if l.joins[i].text.old(now, l.o.FlushAfter) {
+			l.flush(&l.joins[i])
+		}
+	}
+}
 
-// Close gives out all that is held: the stream has ended. The Lines can be used again.
-func (l *Lines) Close() {}
+// Due says when Flush must be called, in nanoseconds since 1970: Never if nothing is held,
+// and 0 after Restore, since only the next Flush begins to measure anew. When the clock
+// steps back it is too late; a caller that flushes at least every FlushAfter is not hurt.
+func (l *Lines) Due() int64 {
+	due := int64(Never)
+	for i := range l.chains {
+		due = min(due, l.chains[i].text.due(l.o.ChunksAfter))
+	}
+	for i := range l.joins {
+		due = min(due, l.joins[i].text.due(l.o.FlushAfter))
+	}
+	return due
+}
 
-// Due says when Flush must be called, in nanoseconds since 1970; Never if nothing is held, 0 after
-// Restore: the time of holding begins again with the next Add or Flush.
-func (l *Lines) Due() int64 { return Never }
-
-// Held says whether there is anything that AppendState would keep.
-func (l *Lines) Held() bool { return false }
-
-// AppendState appends all that is held, for Restore.
-func (l *Lines) AppendState(dst []byte) []byte { return dst }
-
-// Restore sets what is held to what AppendState wrote; the options must be the same in
-// meaning, but nothing breaks if they are not. It keeps no part of state. After an error nothing is held.
-func (l *Lines) Restore(state []byte) error { return nil }
+// Close gives out all that is held, since the stream has ended. A line without an end is no
+// loss: that is how the engine writes a last line without LF. The Lines may be used again.
+func (l *Lines) Close() {
+	for {
+		first := -1 // of the open lines, the oldest one
+		for s := range l.chains {
+			if l.chains[s].open && (first < 0 || l.chains[s].time < l.chains[first].time) {
+				first = s
+			}
+		}
+		if first < 0 {
+			break
+		}
+		l.end(0, frame.Source(first))
+	}
+	a, b := &l.joins[0], &l.joins[1]
+	if b.time < a.time {
+		a, b = b, a
+	}
+	l.flush(a)
+	l.flush(b)
+}
