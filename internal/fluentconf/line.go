@@ -251,7 +251,7 @@ func (p *parser) embedded() (string, State, bool) {
 	rest := p.text[p.pos:]
 	find := p.src.End
 	if find == nil {
-		find = braceEnd
+		find = firstBrace
 	}
 	n := find(rest)
 	if n < 0 || n >= len(rest) {
@@ -279,33 +279,5 @@ func (p *parser) embedded() (string, State, bool) {
 	return text, state, true
 }
 
-// braceEnd finds the brace that closes an expression by matching braces outside strings.
-func braceEnd(s string) int {
-	depth := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '\\':
-			i++
-		case '{':
-			depth++
-		case '}':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		case '"', '\'', '`':
-			for i++; i < len(s) && s[i] != c; i++ {
-				if s[i] == '\\' {
-					i++
-				} else if c != '\'' && strings.HasPrefix(s[i:], "#{") {
-					n := braceEnd(s[i+2:])
-					if n < 0 {
-						return -1
-					}
-					i += 2 + n
-				}
-			}
-		}
-	}
-	return -1
-}
+// firstBrace stands in for Source.End.
+func firstBrace(s string) int { return strings.IndexByte(s, '}') }

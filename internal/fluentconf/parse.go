@@ -43,7 +43,7 @@ type Source struct {
 	// offset within the expression.
 	Eval func(expr string, pos Pos) (text string, state State, err error)
 	// End finds the end of an embedded expression: the offset in rest of the brace that
-	// closes it, or -1. Without it the end is found by matching braces and quotes.
+	// closes it, or -1. Without it the end is the first closing brace.
 	End func(rest string) int
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"weir/internal/ruby/expr"
 )
 
 // source serves files from memory; names are absolute paths below /etc.
@@ -19,6 +21,7 @@ func source(files map[string]string) Source {
 	}
 	return Source{
 		Name:     "/etc/main.conf",
+		End:      expr.End,
 		ReadFile: func(name string) ([]byte, error) { return fs.ReadFile(mem, strings.TrimPrefix(name, "/")) },
 		Glob: func(pattern string) ([]string, error) {
 			names, err := GlobFS(mem, strings.TrimPrefix(pattern, "/"))

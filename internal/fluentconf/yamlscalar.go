@@ -195,7 +195,7 @@ func (y *yamlFile) ruby(n *yaml.Node) scalar {
 // backslash.
 func rubyLiteral(s string, end func(string) int) (string, bool) {
 	if end == nil {
-		end = braceEnd
+		end = firstBrace
 	}
 	var b strings.Builder
 	b.WriteByte('"')
