@@ -134,7 +134,7 @@ func (b *bench) pipes(ctx context.Context, s *subject, containers int) (row dock
 	r := &running{s: s, dir: dir, http: fmt.Sprintf("127.0.0.1:%d", ports[0]), profile: fmt.Sprintf("127.0.0.1:%d", ports[1])}
 	socket := filepath.Join(short, "weir.sock")
 	if r.process, err = start(ctx, filepath.Join(dir, s.name+".log"), b.dockerEnv(r.profile), s.path, "docker-plugin",
-		"--socket", socket, "--spool", filepath.Join(dir, "spool"), "--http", r.http); err != nil {
+		"--socket", socket, "--pipes", short, "--spool", filepath.Join(dir, "spool"), "--http", r.http); err != nil {
 		return row, err
 	}
 	defer func() { err = errors.Join(err, r.terminate()) }()

@@ -63,7 +63,7 @@ func (s *stage) start() {
 	}
 	defer log.Close()
 	s.cmd = exec.Command(weirtest.Binary(), append([]string{"docker-plugin", "--socket", filepath.Join(s.dir, "weir.sock"),
-		"--spool", filepath.Join(s.dir, "spool"), "--http", s.http}, s.flags...)...)
+		"--spool", filepath.Join(s.dir, "spool"), "--pipes", s.e.Dir, "--http", s.http}, s.flags...)...)
 	s.cmd.Env = weirtest.CleanEnv()
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
