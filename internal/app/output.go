@@ -30,7 +30,8 @@ type outputPlan struct {
 	slow      time.Duration // slow_flush_log_threshold
 	noPark    bool          // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
 	workers   int
-	maxEvents int // in one request; 0: no own limit
+	maxEvents int  // in one request; 0: no own limit
+	tell      bool // losses are told to the destination
 	secondary *outputPlan
 	build     func(log *slog.Logger, s *shared) (output.Output, error)
 	detail    string         // for the summary: "group … stream …"

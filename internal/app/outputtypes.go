@@ -109,7 +109,7 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{}, p.d)
 	params.Check(s, o.names(), p.d)
 	o.workers = params.InFlight()
-	o.maxEvents = params.MaxEvents
+	o.maxEvents, o.tell = params.MaxEvents, params.LossNotice != ""
 	o.detail = "to group " + named(params.GroupName, params.TagAsGroup, params.GroupNameKey) +
 		", stream " + named(params.StreamName, params.TagAsStream, params.StreamNameKey)
 	var f cloudwatch.Formatter

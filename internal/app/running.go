@@ -30,6 +30,7 @@ type runningOutput struct {
 	taken     bool           // buffers and books came from an earlier configuration
 	prev      *runningOutput // whose they are, until this one starts
 	opened    config.Buffer  // the parameters with which the buffer was opened
+	tells     bool           // likewise: it keeps gaps until they are told
 	gone      bool           // a reload has given its buffers to another
 	left      uint64         // events that were not delivered, after stop
 }
@@ -141,18 +142,22 @@ func (a *App) newOutput(o *outputPlan, prev *runningOutput) (r *runningOutput, e
 	}
 	if prev != nil {
 		r.book, r.lotBook, r.buf, r.lot, r.target, r.taken = prev.book, prev.lotBook, prev.buf, prev.lot, prev.target, true
-		r.prev, r.opened = prev, prev.opened
+		r.prev, r.opened, r.tells = prev, prev.opened, prev.tells
+		if r.tells != o.tell {
+			a.o.Log.Warn("loss_notice of an output whose buffer goes on has its effect after a restart", "output", o.id)
+		}
 	} else if err := r.openBuffers(a); err != nil {
 		return nil, fmt.Errorf("open the buffer of output %s at %s: %w", o.id, o.pos, err)
 	}
 	if !r.taken {
-		r.target.Buffer, r.opened = r.buf, o.buffer
+		r.target.Buffer, r.opened, r.tells = r.buf, o.buffer, o.tell
 	}
 	b := &o.buffer
 	r.del = deliver.New(deliver.Options{
 		ID: o.id, Buffer: r.buf, Output: r.out, Log: a.o.Log, Retry: o.retry(), Linger: o.linger(),
 		Workers: max(o.workers, b.Threads, 1), PerLane: b.PerStream, Throttle: a.throttle(r.out.Scope()),
-		ReadAhead: int(min(b.TotalLimit/4, 1<<30)), SlowFlush: o.slow, Pause: o.pause(), Parking: r.lot, Secondary: r.secondary,
+		ReadAhead: int(min(b.TotalLimit/4, 1<<30)), Circular: overflow(b.Overflow) == buffer.DropOldest, Tell: r.tells,
+		SlowFlush: o.slow, Pause: o.pause(), Parking: r.lot, Secondary: r.secondary,
 	})
 	return r, nil
 }
@@ -163,6 +168,7 @@ func (r *runningOutput) openBuffers(a *App) (err error) {
 	o := buffer.Options{
 		FS: vfs.OS{}, Dir: r.plan.dir, Book: r.book, Log: a.o.Log.With("output", r.plan.id), Limit: int64(b.TotalLimit),
 		MinFree: int64(b.MinFree), Overflow: overflow(b.Overflow), Durability: durability(b), SyncEvery: b.SyncInterval,
+		Tell: r.plan.tell,
 	}
 	if b.Compress != "text" {
 		o.Compress = b.Compress

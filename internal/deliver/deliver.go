@@ -13,6 +13,7 @@ package deliver
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,11 @@ type Options struct {
 	// keep every worker busy out of the buffer's recent frames.
 	ReadAhead int
 
+	// Circular says that a full Buffer gives up its oldest. Delivery then claims no more than
+	// an eighth of its limit, or one request of an output that is Sized: what waits in lanes,
+	// due or not, and in requests.
+	Circular bool
+
 	// Pause is flush_thread_burst_interval: how long a worker waits after each request. Zero,
 	// where a file does not ask for it.
 	Pause time.Duration
@@ -55,6 +61,7 @@ type Options struct {
 	Tell bool
 
 	// Slots bounds the requests of all Deliverers that share it; nil: each has its Workers.
+	// With it a Deliverer keeps little memory while it is idle.
 	Slots *Slots
 
 	Throttle  *Throttle      // shared by the outputs of one scope; may be nil
@@ -75,8 +82,14 @@ type Linger struct {
 // maxPieces bounds what waits in lanes: 56 bytes each. At the bound the reader pauses.
 const maxPieces = 256 << 10
 
+// manyPieces is the same where many Deliverers share Slots.
+const manyPieces = 16 << 10
+
 // readAhead is the default of Options.ReadAhead.
 const readAhead = 12 << 20
+
+// minClaim is the least that a Deliverer claims of a small Circular buffer.
+const minClaim = 16 << 10
 
 // Deliverer runs one output. Create it with New, then Start, then Stop.
 type Deliverer struct {
@@ -99,6 +112,8 @@ type Deliverer struct {
 	pieces   int // waiting in all lanes
 	marks    int // of them
 	bytes    int // of entries waiting in all lanes
+	carried  int // of entries in requests
+	claim    int // most of both together before the reader pauses
 	dueBytes int // likewise in lanes of the ready queue
 	building int // lanes that a worker is filling a request from
 	flights  int // requests built or being sent
@@ -120,6 +135,8 @@ type Deliverer struct {
 	left     int         // pieces of lanes that were given up for this run
 	readDone bool
 	stopped  bool
+	stopping chan struct{} // closed when workers need no slot any more
+	over     bool          // it is
 	last     lastError
 
 	ctx         context.Context // ends sends when the grace is over
@@ -170,6 +187,18 @@ func New(o Options) *Deliverer {
 	if o.Linger.Events <= 0 {
 		o.Linger.Events = events
 	}
+	d.claim = math.MaxInt
+	if o.Circular {
+		d.claim = max(int(min(o.Buffer.Stats().Limit/8, math.MaxInt32)), minClaim)
+		if d.sized {
+			d.claim = max(d.claim, o.Linger.Bytes)
+		}
+		o.ReadAhead = min(o.ReadAhead, d.claim)
+	}
+	if o.Slots != nil {
+		d.window = manyPieces
+	}
+	d.stopping = make(chan struct{})
 	d.o, d.full = o, min(o.Linger.Bytes, first)
 	d.work.L, d.turns.L, d.room.L = &d.mu, &d.mu, &d.mu
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -266,6 +295,10 @@ func (d *Deliverer) end() {
 
 // wakeAll makes everybody look again. Callers hold d.mu.
 func (d *Deliverer) wakeAll() {
+	if !d.over && (d.stopped || d.drained()) {
+		d.over = true
+		close(d.stopping)
+	}
 	d.work.Broadcast()
 	d.turns.Broadcast()
 	d.room.Broadcast()

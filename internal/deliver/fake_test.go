@@ -53,9 +53,9 @@ func numbers(b []byte) []uint32 {
 // fake is an output whose lane is the tag, or with byNumber the number modulo that. It
 // keeps what was accepted.
 type fake struct {
-	limit    int   // entries in a request
+	limit int // entries in a request
 	// takes decides about a notice in an accepted request; nil takes all.
-	takes func(lane string, n output.Notice, events int) bool
+	takes    func(lane string, n output.Notice, events int) bool
 	lotLimit int64 // of the parking lot; default 16 MiB
 	window   int   // pieces that may wait; default maxPieces
 	spanned  bool  // entries may not stand beside others: each fills a request
@@ -127,7 +127,7 @@ func (r *fakeRequest) Tell(n output.Notice) bool {
 	r.notice, r.place = &n, r.n
 	return true
 }
-func (r *fakeRequest) Fill() float64     { return float64(r.n) / float64(r.f.limit) }
+func (r *fakeRequest) Fill() float64 { return float64(r.n) / float64(r.f.limit) }
 
 func (r *fakeRequest) Add(b []byte, limit int) (entries, size int, full bool) {
 	for size < len(b) && entries < limit {

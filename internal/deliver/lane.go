@@ -145,7 +145,7 @@ func (l *lane) untake(ps []piece) {
 		}
 	}
 	if l.waiting() > 0 && l.pieces[l.head].before(&ps[len(ps)-1]) {
-		l.merge(ps)
+		l.pieces, l.head = merged(ps, l.pieces[l.head:]), 0
 		return
 	}
 	if l.head >= len(ps) {
@@ -159,10 +159,9 @@ func (l *lane) untake(ps []piece) {
 	l.pieces, l.head = append(all, rest...), 0
 }
 
-// merge puts pieces back where they belong: with several requests of a lane under way, a
-// later one can fail after an earlier one.
-func (l *lane) merge(ps []piece) {
-	rest := l.pieces[l.head:]
+// merged is all of ps and rest in order: with several requests of a lane under way, a later
+// one can fail after an earlier one.
+func merged(ps, rest []piece) []piece {
 	all := make([]piece, 0, len(ps)+len(rest)+16)
 	for len(ps) > 0 && len(rest) > 0 {
 		if ps[0].before(&rest[0]) {
@@ -171,7 +170,7 @@ func (l *lane) merge(ps []piece) {
 			all, rest = append(all, rest[0]), rest[1:]
 		}
 	}
-	l.pieces, l.head = append(append(all, ps...), rest...), 0
+	return append(append(all, ps...), rest...)
 }
 
 // due is when the first waiting piece has waited long enough, or what stands behind a

@@ -220,17 +220,17 @@ func (d *Deliverer) withhold(pieces []piece, parts []buffer.Part) (rest []buffer
 		return rest, nil
 	}
 	d.measure(pieces, o)
-	merged := o.parts[:1]
+	runs := o.parts[:1]
 	for _, p := range o.parts[1:] {
-		last := &merged[len(merged)-1]
+		last := &runs[len(runs)-1]
 		if p.Seq == last.Seq && p.Fate == last.Fate && p.First == last.First+last.Count {
 			last.Count += p.Count
 			continue
 		}
-		merged = append(merged, p)
+		runs = append(runs, p)
 	}
-	o.parts = merged
-	d.held.Add(int64(len(merged)))
+	o.parts = runs
+	d.held.Add(int64(len(runs)))
 	return rest, o
 }
 

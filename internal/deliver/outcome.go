@@ -223,6 +223,7 @@ func (d *Deliverer) back(f *flight) {
 		g := l.flights[j]
 		g.cutShort = true
 		d.giveBack(l, g.pieces)
+		d.carry(g, 0)
 		l.flights = l.flights[:j]
 		d.flights--
 	}
@@ -234,7 +235,7 @@ func (d *Deliverer) back(f *flight) {
 // next request it holds pieces that belong behind these: it puts both back when it is done.
 func (d *Deliverer) giveBack(l *lane, ps []piece) {
 	if l.building {
-		l.returned = append(append([]piece(nil), ps...), l.returned...)
+		l.returned = merged(ps, l.returned)
 		return
 	}
 	d.putBack(l, ps)

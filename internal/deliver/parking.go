@@ -166,6 +166,7 @@ func (p *parkingLot) move(f *flight) {
 	defer d.mu.Unlock()
 	l.building = false
 	d.building--
+	d.carry(f, 0)
 	d.putBack(l, f.pieces[moved:])
 	d.putBack(l, l.returned) // of another request that was under way when the lane was parked
 	l.returned = nil

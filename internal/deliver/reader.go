@@ -115,7 +115,7 @@ func (r *reader) handOver() bool {
 		c := &r.cuts[i]
 		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{Ref: c.ref, due: c.due, tag: c.tag})
 	}
-	for !d.stopped && (d.pieces-d.left >= d.window || d.dueBytes >= d.o.ReadAhead || d.pausedByOutage()) {
+	for !d.stopped && (d.crowded() || d.dueBytes >= d.o.ReadAhead || d.pausedByOutage()) {
 		d.relieve()
 		d.hasten()
 		d.room.Wait()

@@ -15,6 +15,9 @@ const (
 // keptPieces bounds the memory that empty lanes keep for their next pieces: 3.5 MiB.
 const keptPieces = 64 << 10
 
+// keptByMany is the same where many Deliverers share Slots.
+const keptByMany = 32
+
 // enqueue puts a piece into its lane. Callers hold d.mu.
 func (d *Deliverer) enqueue(key []byte, p piece) {
 	l := d.lanes[string(key)]
@@ -68,7 +71,11 @@ func (d *Deliverer) trim(l *lane) {
 	if l.waiting() > 0 || l.kept > 0 {
 		return
 	}
-	if d.kept+cap(l.pieces) > keptPieces {
+	most := keptPieces
+	if d.o.Slots != nil {
+		most = keptByMany
+	}
+	if d.kept+cap(l.pieces) > most {
 		l.pieces, l.head = nil, 0
 		return
 	}
@@ -124,10 +131,19 @@ func (d *Deliverer) schedule(l *lane) {
 	d.work.Signal()
 }
 
+// servable says whether popReady may find something. While the gate is shut one request
+// finds out, and with Slots no other is even built. Callers hold d.mu.
+func (d *Deliverer) servable() bool {
+	if d.gate.until > 0 || d.gate.shut && d.o.Slots != nil && d.flights+d.building > 0 {
+		return false
+	}
+	return d.readyAt < len(d.ready)
+}
+
 // popReady takes the next lane that may be served now out of the ready queue; nil if there
 // is none. Callers hold d.mu.
 func (d *Deliverer) popReady() *lane {
-	if d.gate.until > 0 {
+	if !d.servable() {
 		return nil
 	}
 	for d.readyAt < len(d.ready) {
@@ -159,16 +175,22 @@ func (d *Deliverer) learn(raw int, fill float64) {
 	d.full = (3*d.full + min(max(int(float64(raw)/fill), minFull), maxFull)) / 4
 }
 
+// crowded says that so much is waiting, due or not, that the reader must not go on. Callers
+// hold d.mu.
+func (d *Deliverer) crowded() bool {
+	return d.pieces-d.left >= d.window || d.bytes+d.carried >= d.claim
+}
+
 // hasten makes the lane due that holds the most, when so much waits for company that the
 // reader cannot go on, and nothing else would make room: with flush_mode lazy that could
 // take until the end of the window. Callers hold d.mu.
 func (d *Deliverer) hasten() {
-	if d.pieces-d.left < d.window || d.dueBytes > 0 || d.building > 0 || d.flights > 0 {
+	if !d.crowded() || d.dueBytes > 0 || d.building > 0 || d.flights > 0 {
 		return
 	}
 	var most *lane
 	for _, l := range d.lanes {
-		if l.attempts == 0 && !l.givenUp && !l.parked && l.waiting() > 0 && (most == nil || l.waiting() > most.waiting()) {
+		if l.attempts == 0 && !l.givenUp && !l.parked && l.waiting() > 0 && (most == nil || fuller(l, most)) {
 			most = l
 		}
 	}
@@ -176,6 +198,11 @@ func (d *Deliverer) hasten() {
 		most.flushTo = most.pieces[len(most.pieces)-1].Seq
 		d.schedule(most)
 	}
+}
+
+// fuller says whether l holds more than m, in bytes, or else in pieces.
+func fuller(l, m *lane) bool {
+	return l.bytes > m.bytes || l.bytes == m.bytes && l.waiting() > m.waiting()
 }
 
 // dueAt is when the lane's oldest piece has waited long enough.

@@ -21,6 +21,8 @@ type flight struct {
 	told     *loss      // of the notice that it carries; nil: none
 	events   int
 	raw      int           // bytes of entries
+	carried  int           // of them, as counted in Deliverer.carried
+	slot     bool          // it has one of Options.Slots
 	cutShort bool          // the lane has failed meanwhile: its pieces went back
 	attempts int           // failures of its lane in a row, when it failed
 	failing  time.Duration // likewise, since the first of them
@@ -30,16 +32,32 @@ type flight struct {
 // run is a worker.
 func (d *Deliverer) run() {
 	f := &flight{req: d.o.Output.Request()}
-	for {
-		if !d.build(f) {
-			return
-		}
-		if f.empty() {
-			continue
-		}
-		if d.turn(f) {
+	for d.build(f) {
+		if !f.empty() && d.turn(f) {
 			d.finish(f, d.send(f))
 		}
+		d.free(f)
+	}
+	d.free(f)
+}
+
+// free gives back what a request needs that has ended: its memory, and its slot.
+func (d *Deliverer) free(f *flight) {
+	if r, ok := f.req.(output.Freer); ok {
+		r.Free()
+	}
+	if d.o.Slots == nil {
+		return
+	}
+	if cap(f.pieces) > keptByMany {
+		f.pieces = nil
+	}
+	if cap(f.parts) > keptByMany {
+		f.parts = nil
+	}
+	if f.slot {
+		f.slot = false
+		d.o.Slots.release()
 	}
 }
 
@@ -61,6 +79,7 @@ func (d *Deliverer) build(f *flight) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.putBack(l, rest)
+	d.carry(f, f.raw)
 	l.building = false
 	d.building--
 	if err == nil && f.empty() && len(rest) > 0 {
@@ -73,6 +92,7 @@ func (d *Deliverer) build(f *flight) bool {
 		d.putBack(l, f.pieces)
 		d.putBack(l, l.returned)
 		l.returned, f.events, f.told = nil, 0, nil
+		d.carry(f, 0)
 	}
 	if f.empty() {
 		d.settled(l)
@@ -98,8 +118,17 @@ func (d *Deliverer) takeLane(f *flight) (l *lane, limit int, parked bool) {
 			d.wakeAll()
 			return nil, 0, false
 		}
-		if l = d.popReady(); l != nil {
-			break
+		if d.servable() {
+			if d.slot(f) {
+				if l = d.popReady(); l != nil {
+					break
+				}
+			}
+			continue // what is ready may have changed
+		}
+		if f.slot {
+			f.slot = false
+			d.o.Slots.release()
 		}
 		d.work.Wait()
 	}
@@ -116,11 +145,33 @@ func (d *Deliverer) takeLane(f *flight) (l *lane, limit int, parked bool) {
 		f.pieces = l.take(f.pieces[:0], d.full+d.full/2, count)
 	}
 	d.count(l, l.waiting()-before, l.bytes-held)
+	d.carry(f, held-l.bytes)
 	d.marks += l.marks - marks
 	d.trim(l)
 	d.room.Signal()
 	f.lane, f.events, f.raw, f.cutShort, f.told = l, 0, 0, false, nil
 	return l, l.limit, l.parked
+}
+
+// slot gets a slot for f and says whether it had one without waiting; d.mu is not held
+// meanwhile.
+func (d *Deliverer) slot(f *flight) bool {
+	if d.o.Slots == nil || f.slot {
+		return true
+	}
+	if f.slot = d.o.Slots.try(); f.slot {
+		return true
+	}
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	f.slot = d.o.Slots.wait(d.stopping)
+	return false
+}
+
+// carry notes how many bytes of entries f has taken from its lane. Callers hold d.mu.
+func (d *Deliverer) carry(f *flight, n int) {
+	d.carried += n - f.carried
+	f.carried = n
 }
 
 // settled lets a lane go on after something of it has ended or come back, and tells those
@@ -262,12 +313,34 @@ func (d *Deliverer) turn(f *flight) bool {
 			wake.Stop()
 			continue
 		}
+		if d.o.Slots != nil && d.gate.shut {
+			d.undo(f) // behind a shut gate it would keep its slot from others
+			return false
+		}
 		d.turns.Wait()
 	}
 	l.sending++
 	d.inFlight++
 	d.schedule(l) // the next one may be built now
 	return true
+}
+
+// undo gives back what was built and cannot be sent for now, and what was built behind it.
+// Callers hold d.mu.
+func (d *Deliverer) undo(f *flight) {
+	l := f.lane
+	for n := len(l.flights); n > 0; n-- {
+		g := l.flights[n-1]
+		g.cutShort = true
+		d.giveBack(l, g.pieces)
+		d.carry(g, 0)
+		l.flights = l.flights[:n-1]
+		d.flights--
+		if g == f {
+			break
+		}
+	}
+	d.settled(l)
 }
 
 // mayGo says whether it is f's turn, but for the throttle. Callers hold d.mu.
@@ -392,6 +465,7 @@ func (d *Deliverer) leave(f *flight) {
 			break
 		}
 	}
+	d.carry(f, 0)
 	l.sending--
 	d.inFlight--
 	d.rest()

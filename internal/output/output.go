@@ -84,6 +84,12 @@ type Request interface {
 	Send(ctx context.Context) Result
 }
 
+// Freer is implemented by requests whose memory is worth being shared: Free gives it back
+// when the request has ended. After that only Reset may follow.
+type Freer interface {
+	Free()
+}
+
 // Result is what became of a request.
 type Result struct {
 	// Err is nil when the request was accepted. Otherwise no entry has ended, and Err.Kind

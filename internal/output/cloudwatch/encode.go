@@ -55,6 +55,7 @@ type body struct {
 	ordered bool           // items are in order of time
 	pieces  bool           // the items are pieces of one oversize entry, each a request of its own
 	ended   []output.Ended // entries that will not be sent
+	notice  notice         // about lost events
 	group   groupSettings  // from the first record
 }
 
@@ -83,6 +84,16 @@ func (b *body) reset(group, stream, tag string) {
 	b.entries, b.size, b.lo, b.hi = 0, 0, 0, 0
 	b.ordered, b.pieces = true, false
 	b.group = groupSettings{}
+	b.notice = notice{text: b.notice.text[:0]}
+}
+
+// full says that the body takes nothing more, however small.
+func (b *body) full() bool {
+	n := len(b.items)
+	if b.notice.set {
+		n++
+	}
+	return b.pieces || n >= b.e.maxEvents || b.entries >= maxTaken
 }
 
 // fill says how close to its limits the body is, from 0 to 1.
@@ -108,7 +119,7 @@ func rejected(r ledger.Reason) ledger.Fate { return ledger.Fate{Class: ledger.Re
 // add implements output.Request.Add.
 func (b *body) add(in []byte, limit int) (entries, size int, full bool) {
 	for entries < limit && size < len(in) {
-		if b.pieces || len(b.items) >= b.e.maxEvents || b.entries >= maxTaken {
+		if b.full() {
 			return entries, size, true
 		}
 		ev, n, err := event.Next(in[size:])
@@ -127,7 +138,7 @@ func (b *body) add(in []byte, limit int) (entries, size int, full bool) {
 		entries++
 		size += n
 	}
-	return entries, size, b.pieces || len(b.items) >= b.e.maxEvents || b.entries >= maxTaken
+	return entries, size, b.full()
 }
 
 // one encodes an entry, or reports false and leaves the body as it was if it does not fit
@@ -158,7 +169,7 @@ func (b *body) one(ev event.Entry, ms int64) bool {
 		b.end(1, rejected(ledger.Empty))
 		return true
 	case b.size+n+eventOverhead > maxRequestBytes:
-		if len(b.items) > 0 {
+		if len(b.items) > 0 || b.notice.set {
 			b.buf = b.buf[:start]
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,9 +33,11 @@ type Options struct {
 	// LaneIsTag takes the tag of a batch as its lane: group, NUL, stream. The names in Params
 	// are not looked at.
 	LaneIsTag bool
-	// Notice is the form in which losses are told to a stream, "text" or "json"; "" is text.
+	// Notice is the form in which losses are told to a stream, "text" or "json"; "" is what
+	// loss_notice says, else text.
 	Notice string
-	// NoGroups and NoStreams take one of the two out of what auto_create_stream creates.
+	// NoGroups makes auto_create_stream create streams only: who ships logs may not be who
+	// owns groups. NoStreams makes it create nothing: a group is only made for a stream.
 	NoGroups, NoStreams bool
 	// Tokens is shared by all outputs of the process; nil makes one for this output alone.
 	Tokens *Tokens
@@ -55,14 +58,19 @@ type Output struct {
 
 	lenient bool // it is Amazon's: sequence tokens mean nothing
 	flight  flight
+	spread  spread
+	bodies  sync.Pool // of *workspace
 
 	group, stream namer
 	laneTag       bool
+	laneIsTag     bool
+	noticeJSON    bool
 	encoding      encoding
 	tail          string // behind the events of each body: the entity, or ""
 	gzip          bool
 
 	autoCreate  bool
+	noGroups    bool
 	dropMissing bool
 	kms, class  string
 	tags        []byte // JSON object, or nil
@@ -75,6 +83,7 @@ type Output struct {
 	logRejected bool
 	entityTold  atomic.Bool
 
+	now     func() time.Time
 	stats   counters
 	metrics *Metrics
 }
@@ -98,8 +107,15 @@ func New(ctx context.Context, opt Options) (*Output, error) {
 		id: opt.ID, log: opt.Log, session: session, host: endpoint.Host, lenient: awsx.AmazonHost(endpoint.Hostname()),
 		client: &client{session: session, endpoint: endpoint, deadline: p.RequestDeadline, format: p.LogFormat},
 		tokens: opt.Tokens, gzip: p.Compression == "gzip", tail: entity(p.EntityKeyAttributes, p.EntityAttributes),
-		autoCreate: p.AutoCreate, dropMissing: p.DropMissingTarget, kms: p.KMSKeyID, class: p.GroupClass,
-		logRejected: p.LogRejected,
+		autoCreate: p.AutoCreate && !opt.NoStreams, dropMissing: p.DropMissingTarget, kms: p.KMSKeyID, class: p.GroupClass,
+		logRejected: p.LogRejected, laneIsTag: opt.LaneIsTag, noGroups: opt.NoGroups, now: opt.Now,
+	}
+	if opt.Notice == "" {
+		opt.Notice = p.LossNotice
+	}
+	o.noticeJSON = opt.Notice == "json" || p.LogFormat == "json/emf"
+	if o.now == nil {
+		o.now = time.Now
 	}
 	if o.client.deadline <= 0 {
 		o.client.deadline = time.Minute
@@ -115,10 +131,7 @@ func New(ctx context.Context, opt Options) (*Output, error) {
 		o.retryLimit = p.RetryLimit
 	}
 	o.retryWait = p.RetryWait
-	if o.group, err = p.groupNamer(opt.Names); err != nil {
-		return nil, err
-	}
-	if o.stream, err = p.streamNamer(opt.Names); err != nil {
+	if err := o.compileNames(opt); err != nil {
 		return nil, err
 	}
 	if err := o.compile(opt); err != nil {
@@ -137,6 +150,18 @@ func (p *Params) InFlight() int {
 		return 0
 	}
 	return *p.Concurrency
+}
+
+// compileNames makes the namers.
+func (o *Output) compileNames(opt Options) (err error) {
+	if opt.LaneIsTag {
+		return nil
+	}
+	if o.group, err = opt.Params.groupNamer(opt.Names); err != nil {
+		return err
+	}
+	o.stream, err = opt.Params.streamNamer(opt.Names)
+	return err
 }
 
 func (p *Params) groupNamer(names placeholder.Options) (namer, error) {
@@ -282,10 +307,29 @@ func entity(key, attributes map[string]string) string {
 }
 
 // Splitter implements output.Output.
-func (o *Output) Splitter() output.Splitter { return o.newSplitter() }
+func (o *Output) Splitter() output.Splitter {
+	if o.laneIsTag {
+		return tagSplitter{}
+	}
+	return o.newSplitter()
+}
+
+// LaneOf implements output.TagLanes. Where a name depends on the record or the time, no
+// lane is known.
+func (o *Output) LaneOf(tag string) (lane string, ok bool) {
+	if o.laneIsTag {
+		return tag, isLane(tag)
+	}
+	s := o.newSplitter()
+	if s.perRecord || s.perTime {
+		return "", false
+	}
+	s.find(tag, event.Entry{})
+	return string(s.lane), len(s.lane) > 0
+}
 
 // Request implements output.Output.
-func (o *Output) Request() output.Request { return &request{o: o, body: body{e: &o.encoding}} }
+func (o *Output) Request() output.Request { return &request{o: o} }
 
 // Scope implements output.Output: the service throttles PutLogEvents per account and
 // region. The account is told by where the credentials come from.

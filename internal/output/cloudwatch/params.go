@@ -65,6 +65,8 @@ type Params struct {
 	Compression       string         `conf:"request_compression" enum:"gzip|none" default:"none" doc:"compression of request bodies"`
 	LogRejected       bool           `conf:"log_rejected_request" default:"false" doc:"log what the service rejects; it is always counted"`
 
+	LossNotice string `conf:"loss_notice" enum:"text|json" doc:"after a loss, a line in the stream that says how many events are missing, from when to when, and why; without it only the books say so"`
+
 	EntityKeyAttributes map[string]string `conf:"entity_key_attributes" doc:"key attributes of the entity that sends the logs, for example Type:Service,Name:web,Environment:prod"`
 	EntityAttributes    map[string]string `conf:"entity_attributes" doc:"further attributes of that entity"`
 }

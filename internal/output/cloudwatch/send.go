@@ -17,24 +17,44 @@ import (
 // request is a PutLogEvents for one lane. An event larger than the service takes makes
 // several puts out of it; all others make one.
 type request struct {
-	o             *Output
-	body          body
+	o *Output
+	*workspace
 	lane          string
 	group, stream string
 	tokenKey      string
 
-	next     int             // items below it are delivered
-	fates    []ledger.Reason // what the service rejected, by entry; empty: nothing
-	resent   bool            // an attempt may have been accepted without our seeing the answer
-	sent     int             // bytes of bodies sent by the last Send
-	zip      zipper
+	next     int     // items below it are delivered
+	resent   bool    // an attempt may have been accepted without our seeing the answer
+	sent     int     // bytes of bodies sent by the last Send
 	msg      message // the body as last encoded, for a retry without hashing again
 	msgTo    int     // up to which item msg goes; 0: there is none
 	msgToken string
 }
 
+// workspace is the memory in which requests are made: megabytes, so that there are only as
+// many as requests in hand.
+type workspace struct {
+	body  body
+	zip   zipper
+	fates []ledger.Reason // what the service rejected, by entry; empty: nothing
+}
+
+// Free implements output.Freer.
+func (r *request) Free() {
+	if r.workspace == nil {
+		return
+	}
+	r.o.bodies.Put(r.workspace)
+	r.workspace, r.msg, r.msgTo = nil, message{}, 0
+}
+
 // Reset implements output.Request.
 func (r *request) Reset(lane string) {
+	if r.workspace == nil {
+		if r.workspace, _ = r.o.bodies.Get().(*workspace); r.workspace == nil {
+			r.workspace = &workspace{body: body{e: &r.o.encoding}}
+		}
+	}
 	group, stream, tag := LaneNames(lane)
 	r.lane, r.group, r.stream, r.tokenKey = lane, group, stream, ""
 	r.body.reset(group, stream, tag)
@@ -49,11 +69,17 @@ func (r *request) Add(b []byte, limit int) (entries, size int, full bool) {
 }
 
 // Fill implements output.Request.
-func (r *request) Fill() float64 { return r.body.fill() }
+func (r *request) Fill() float64 {
+	if r.workspace == nil {
+		return 0
+	}
+	return r.body.fill()
+}
 
 // Send implements output.Request.
 func (r *request) Send(ctx context.Context) output.Result {
 	r.sent = 0
+	r.body.place(r.o.now().UnixMilli())
 	if r.body.pieces && r.next == 0 {
 		r.next = r.o.partial.done(r)
 	}
@@ -69,7 +95,7 @@ func (r *request) Send(ctx context.Context) output.Result {
 		r.next, r.msgTo = to, 0
 	}
 	r.o.partial.note(r)
-	res := output.Result{Bytes: r.sent, Resent: r.resent}
+	res := output.Result{Bytes: r.sent, Resent: r.resent, Untold: r.body.notice.untold}
 	if len(r.body.ended) > 0 || len(r.fates) > 0 {
 		res.Ended = r.body.settle(nil, r.reasons())
 	}
@@ -241,6 +267,9 @@ func (r *request) missing(ctx context.Context, a *reply, to int, created bool) (
 	if !o.autoCreate {
 		e := o.refused(r.what(to), "PutLogEvents", a)
 		e.Hint = "create the group and the stream, or write auto_create_stream true"
+		if o.laneIsTag {
+			e.Hint = "create the group and the stream, or allow them to be created"
+		}
 		if o.dropMissing {
 			e.Kind, e.Fate = output.Drop, ledger.Fate{Class: ledger.Dropped, Reason: ledger.NoTarget}
 		}

@@ -22,6 +22,28 @@ func LaneNames(lane string) (group, stream, tag string) {
 	return group, stream, tag
 }
 
+// isLane says whether a lane is a group, NUL, and a stream.
+func isLane(lane string) bool {
+	group, stream, found := strings.Cut(lane, "\x00")
+	return found && group != "" && stream != "" && strings.IndexByte(stream, laneSep) < 0
+}
+
+// tagSplitter is for batches whose tag is their lane.
+type tagSplitter struct{}
+
+// Split implements output.Splitter.
+func (tagSplitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
+	r := output.Run{Len: len(b.Entries), Count: b.Count}
+	switch {
+	case b.Count == 0:
+	case !isLane(b.Tag):
+		r.Fate = rejected(ledger.NoName)
+		add(nil, r)
+	default:
+		add([]byte(b.Tag), r)
+	}
+}
+
 // splitter finds the lane of each event. It remembers the last names, since neighbouring
 // events mostly go to one place.
 type splitter struct {

@@ -63,6 +63,9 @@ func (o *Output) create(ctx context.Context, group, stream string, g groupSettin
 				return nil
 			case err.Kind != output.NoTarget:
 				return err
+			case o.noGroups:
+				err.Hint = "create the log group, or allow it to be created"
+				return err
 			case attempt > 0:
 				// The group was made a moment ago and is not visible everywhere yet.
 				err.Kind, err.After = output.Conflict, time.Second
@@ -118,6 +121,34 @@ func (o *Output) operation(ctx context.Context, what, op string, body []byte) *o
 	return o.operationOr(ctx, what, op, body, &existed)
 }
 
+// spread gives each create call that was throttled its own moment for the next attempt:
+// all at once they would meet the quota again and again.
+type spread struct {
+	mu   sync.Mutex // guards next
+	next time.Time
+}
+
+// The service takes 50 CreateLogStream a second and some more CreateLogGroup; others use
+// that quota too.
+const (
+	spreadFirst = 500 * time.Millisecond
+	spreadStep  = time.Second / 40
+	spreadMost  = 30 * time.Second
+)
+
+// after is how long a call that is throttled now waits.
+func (s *spread) after(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := now.Add(spreadFirst)
+	if s.next.Before(first) || s.next.After(now.Add(spreadMost)) {
+		s.next = first
+	}
+	at := s.next
+	s.next = at.Add(spreadStep)
+	return at.Sub(now)
+}
+
 // operationOr calls an operation that makes something. That it exists already is success.
 func (o *Output) operationOr(ctx context.Context, what, op string, body []byte, existed *bool) *output.Error {
 	m := &message{op: op, body: body, sum: hexSum(body)}
@@ -139,7 +170,7 @@ func (o *Output) operationOr(ctx context.Context, what, op string, body []byte, 
 		if o.stats.createThrottled.Add(1) == 1 {
 			o.log.Info("creating groups and streams is throttled by the account's quota; each waits for its turn", "op", op)
 		}
-		e.Kind, e.After = output.Conflict, max(e.After, time.Second)
+		e.Kind, e.After = output.Conflict, max(e.After, o.spread.after(o.now()))
 	}
 	return e
 }

@@ -275,7 +275,7 @@ func FuzzAnswer(f *testing.F) {
 	o := &Output{log: slog.New(slog.DiscardHandler), encoding: *keyM()}
 	o.tokenHost = NewTokens().host("h")
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		r := &request{o: o, body: bodyOf(&o.encoding)}
+		r := &request{o: o}
 		r.Reset(lane)
 		r.Add(encodeEntries([]entry{{2e9, "b"}, {1e9, "a"}, {1e9, ""}, {3e9, "c"}}), 4)
 		r.encode(3, "")
@@ -299,8 +299,6 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
-
-func bodyOf(e *encoding) body { return body{e: e} }
 
 // A stream that was deleted while weir runs is made again, and its first put carries no token.
 func TestTokensDeletedStream(t *testing.T) {

@@ -84,7 +84,10 @@ type rejection struct {
 func (b *body) reject(fates []ledger.Reason, from, to int, r *rejection) {
 	mark := func(lo, hi int, why ledger.Reason) {
 		for i := max(lo, 0); i < min(hi, to-from); i++ {
-			if f := &fates[b.items[from+i].entry]; *f == ledger.None {
+			entry := b.items[from+i].entry
+			if entry == noEntry {
+				b.notice.untold = true
+			} else if f := &fates[entry]; *f == ledger.None {
 				*f = why
 			}
 		}
