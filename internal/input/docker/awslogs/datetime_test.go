@@ -161,6 +161,8 @@ func TestTimeOf(t *testing.T) {
 		{"%H:%M:%S", "00:00:01", "2025-12-31T23:59:59Z", nil, "2026-01-01T00:00:01Z"},
 		{"%H:%M:%S %z", "01:20:00 +0100", read, nil, "2026-01-01T00:20:00Z"},
 		{"%H:%M", "01:20", read, berlin, "2026-01-01T00:20:00Z"},
+		{"%H:%M %z", "13:30 +1400", "2026-01-01T23:30:00Z", nil, "2026-01-01T23:30:00Z"},
+		{"%d %H", "01 00", "2025-12-31T23:59:00Z", nil, "2026-01-01T00:00:00Z"},
 		{"%d %H:%M", "31 23:50", read, nil, "2025-12-31T23:50:00Z"},
 		{"%d %H:%M", "31 23:50", "2026-03-01T00:00:00Z", nil, "2026-03-31T23:50:00Z"}, // February has no 31st, and January is not looked at
 		// no match
@@ -170,6 +172,8 @@ func TestTimeOf(t *testing.T) {
 		{`(?:ts|time)=%Y-%m-%d[T ]%H:%M:%S%L`, "a time=2025-12-31 23:59:58.345", read, nil, "2025-12-31T23:59:58.345Z"},
 		{`\d+ (%Y)-%m-%d +%H:%M`, "12 2025-12-31   23:59", read, nil, "2025-12-31T23:59:00Z"},
 		{`(?:%Y-%m-%d )?%H:%M`, "x 23:59", read, nil, ""}, // the date is not there
+		{"%H:%M+", "23:5999", read, nil, ""}, // + repeats a digit, and would repeat a group
+		{"%M+:%H", "519:12", read, nil, ""},
 	} {
 		m := compile(t, c.format, true, c.local)
 		at, err := time.Parse(time.RFC3339Nano, c.read)
@@ -193,7 +197,7 @@ func TestScannerIsTheRegexp(t *testing.T) {
 		"%Y-%m-%d %H:%M:%S%L", "%d/%m/%y %a %H:%M:%S%L %Z", "%Y-%m-%d %A %I:%M:%S.%f%p%z", "%b %d %H:%M:%S", "%Z%Z", "x%Zx", "%j%w", "%B.%y", `\[%p\]`, "^%m", "%e %T", "年%d",
 	}
 	lines := []string{
-		"2026-11-30 20:14:14.123", "31/12/10 Mon 08:42:44.345 NZDT", "2007-12-04 Monday 08:42:44.123456AM+1200", "Nov 30 20:14:14", "ESTT", "ESTPST", "TTTT", "ATTTTTT", "xABTTx", "0916",
+		"2026-11-30 20:14:14.123", "31/12/10 Mon 08:42:44.345 NZDT", "2007-12-04 Monday 08:42:44.123456AM+1200", "Nov 30 20:14:14", "ESTT", "ESTPST", "TTTT", "ATTTTTT", "xABTTx", "xABCDTx", "xABCDETx", "0916",
 		"May\xff26", "[PM]", "12", " 12", "", "年31", "2026-11-30 20:14:14", "\xe5年31", "202026-11-30 20:14:14.1232026-11-30 20:14:14.123",
 	}
 	for _, f := range formats {
