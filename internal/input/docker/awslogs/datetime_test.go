@@ -172,7 +172,7 @@ func TestTimeOf(t *testing.T) {
 		{`(?:ts|time)=%Y-%m-%d[T ]%H:%M:%S%L`, "a time=2025-12-31 23:59:58.345", read, nil, "2025-12-31T23:59:58.345Z"},
 		{`\d+ (%Y)-%m-%d +%H:%M`, "12 2025-12-31   23:59", read, nil, "2025-12-31T23:59:00Z"},
 		{`(?:%Y-%m-%d )?%H:%M`, "x 23:59", read, nil, ""}, // the date is not there
-		{"%H:%M+", "23:5999", read, nil, ""}, // + repeats a digit, and would repeat a group
+		{"%H:%M+", "23:5999", read, nil, ""},              // + repeats a digit, and would repeat a group
 		{"%M+:%H", "519:12", read, nil, ""},
 	} {
 		m := compile(t, c.format, true, c.local)
