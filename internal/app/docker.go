@@ -38,6 +38,7 @@ type DockerOptions struct {
 	InFlight int // requests in flight for each set of service settings; default 4
 
 	regions     []func(context.Context) (string, error) // further places to ask for a region; nil: the metadata service
+	turnAfter   time.Duration                           // for live-first; default turnAfter
 	credentials string                                  // where awslogs-credentials-endpoint is asked; "" is the address that Docker's driver uses
 }
 
@@ -78,6 +79,9 @@ type Docker struct {
 func NewDocker(o DockerOptions) *Docker {
 	if o.Grace <= 0 {
 		o.Grace = 4 * time.Second
+	}
+	if o.turnAfter <= 0 {
+		o.turnAfter = turnAfter
 	}
 	if o.InFlight <= 0 {
 		o.InFlight = 4

@@ -220,3 +220,62 @@ func TestDockerWithoutARegion(t *testing.T) {
 	eventually(t, "delivery", func() bool { return len(s.Events("group", "s1")) == 5 })
 	sp.Release()
 }
+
+// TestDockerLiveFirst: after an outage new events arrive before the backlog, which arrives
+// in order, over a restart too.
+func TestDockerLiveFirst(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	setFaults := func(rules ...emulator.FaultRule) {
+		if err := s.SetFaults(&emulator.FaultScript{Rules: rules}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setFaults(emulator.FaultRule{Kind: emulator.Fault503})
+	o := DockerOptions{Spool: t.TempDir(), turnAfter: 100 * time.Millisecond}
+	d := openDocker(t, o)
+	c := testContainer(s.URL(), 1, func(o *awslogs.Options) { o.LiveFirst = true })
+	sp := d.spool(t, c)
+	put(t, sp, lineBatch(c, "first", 0, 10, 0))
+	turned := func() bool {
+		k := d.containers[c.ID]
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.direct(time.Now())
+		return k.turned
+	}
+	eventually(t, "new events go to the backlog", turned)
+	for i := range 8 {
+		put(t, sp, lineBatch(c, "backlog", i*100, 100, 5000))
+	}
+	sp.Release()
+	d.Stop(context.Background())
+
+	d = openDocker(t, o)
+	sp = d.spool(t, c)
+	setFaults()
+	eventually(t, "the live queue works", func() bool { return len(s.Events("group", "s1")) > 0 && !turned() })
+	put(t, sp, lineBatch(c, "live", 0, 10, 0))
+	sp.Release()
+	eventually(t, "all events", func() bool { return len(s.Events("group", "s1")) >= 820 })
+	next := map[string]int{}
+	at := map[string]int{}
+	for i, e := range s.Events("group", "s1") {
+		var prefix string
+		var n int
+		if _, err := fmt.Sscanf(e.Message, "%s %d", &prefix, &n); err != nil {
+			t.Fatal(err)
+		}
+		if n != next[prefix] {
+			t.Fatalf("event %d is %s %d, want %d", i, prefix, n, next[prefix])
+		}
+		next[prefix]++
+		at[prefix] = i
+	}
+	if next["first"] != 10 || next["backlog"] != 800 || next["live"] != 10 {
+		t.Fatalf("arrived: %v", next)
+	}
+	if at["live"] > at["backlog"] {
+		t.Errorf("the last live event is number %d, the last of the backlog %d", at["live"], at["backlog"])
+	}
+}

@@ -143,6 +143,7 @@ func (c *dockerContainer) queue() *dockerQueue {
 	if !c.open() {
 		return nil
 	}
+	c.direct(time.Now())
 	return c.queues[c.current()]
 }
 
@@ -158,7 +159,7 @@ func (c *dockerContainer) inUse() []*dockerQueue {
 
 func (c *dockerContainer) current() int {
 	if c.turned {
-		return len(c.queues) - 1
+		return 1
 	}
 	return 0
 }

@@ -14,10 +14,11 @@ import (
 
 // dockerQueue is a buffer of a container and its delivery.
 type dockerQueue struct {
-	c    *dockerContainer
-	book *ledger.Book
-	buf  *buffer.Buffer
-	del  *deliver.Deliverer // nil until the output is there
+	c       *dockerContainer
+	backlog bool // see dockerlive.go
+	book    *ledger.Book
+	buf     *buffer.Buffer
+	del     *deliver.Deliverer // nil until the output is there
 }
 
 const (
@@ -32,7 +33,7 @@ const (
 )
 
 func openDockerQueue(c *dockerContainer, dir string) (*dockerQueue, error) {
-	q := &dockerQueue{c: c, book: &ledger.Book{}}
+	q := &dockerQueue{c: c, backlog: dir != c.dir, book: &ledger.Book{}}
 	limit := c.queueLimit(dir)
 	o := buffer.Options{
 		FS: vfs.OS{}, Dir: dir, Book: q.book, Log: c.log, Limit: limit, MinFree: c.d.limits.minFree, Overflow: buffer.DropOldest,
