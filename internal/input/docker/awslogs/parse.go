@@ -22,7 +22,8 @@ const (
 	maxEventSize     = 1_048_576 - 26 // the service's, since 2025
 	minEventSize     = 1024
 	defaultBuffer    = 256 << 20
-	minBuffer        = 1 << 20
+	minBuffer        = 4 << 20        // some times what one look at a pipe can bring
+	minLiveFirst     = 16 << 20       // of which new events have an eighth
 )
 
 // Parse reads the log options of a container. The error is of type Mistakes and names all
@@ -157,6 +158,9 @@ func (r *reader) spool(o *Options) {
 	o.BufferSize = r.size(keyBuffer, defaultBuffer, minBuffer, 0)
 	o.DropNewest = r.oneOf(keyOverflow, "drop-oldest", "drop-newest") == "drop-newest"
 	o.LiveFirst = r.oneOf(keyDrain, "oldest-first", "live-first") == "live-first"
+	if o.LiveFirst && o.BufferSize < minLiveFirst {
+		r.fail("log opt '%s' live-first needs a '%s' of at least 16m", keyDrain, keyBuffer)
+	}
 	if r.cfg[keyNotice] != "" {
 		o.LossNotice = r.oneOf(keyNotice, "text", "json")
 		if o.Format == formatEMF {
