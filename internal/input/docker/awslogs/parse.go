@@ -22,8 +22,8 @@ const (
 	maxEventSize     = 1_048_576 - 26 // the service's, since 2025
 	minEventSize     = 1024
 	defaultBuffer    = 256 << 20
-	minBuffer        = 4 << 20        // some times what one look at a pipe can bring
-	minLiveFirst     = 16 << 20       // of which new events have an eighth
+	minBuffer        = 4 << 20  // some times what one look at a pipe can bring
+	minLiveFirst     = 16 << 20 // of which new events have an eighth
 )
 
 // Parse reads the log options of a container. The error is of type Mistakes and names all
