@@ -65,13 +65,7 @@ type Env struct {
 // New builds the filter that a <filter> section describes, by its @type. What is wrong is
 // noted in d; f is then nil. known is false if this package has no such type.
 func New(s *fluentconf.Section, env Env, d *config.Diagnostics) (f Filter, known bool) {
-	typ := ""
-	for _, key := range []string{"@type", "type"} {
-		if p := s.Get(key); p != nil {
-			typ = p.Value.Text
-			break
-		}
-	}
+	typ := typeOf(s)
 	env.Pos = s.Pos
 	before := len(d.Errors)
 	switch typ {
@@ -93,4 +87,45 @@ func New(s *fluentconf.Section, env Env, d *config.Diagnostics) (f Filter, known
 		return nil, false
 	}
 	return f, true
+}
+
+// NewHolder builds the Holder that a <filter> section describes, by its @type. What is
+// wrong is noted in d; h is then nil. known is false if this package has no Holder of that
+// type.
+func NewHolder(s *fluentconf.Section, env Env, d *config.Diagnostics) (h Holder, known bool) {
+	env.Pos = s.Pos
+	before := len(d.Errors)
+	switch typeOf(s) {
+	case "concat":
+		var p ConcatParams
+		if config.Decode(s, &p, d); len(d.Errors) == before {
+			if c := NewConcat(s, p, env, d); c != nil {
+				h = c
+			}
+		}
+	case "detect_exceptions":
+		var p struct {
+			config.Plugin
+			DetectParams
+			RemovePrefix string `conf:"remove_tag_prefix" doc:"without effect in a filter"`
+		}
+		if config.Decode(s, &p, d); len(d.Errors) == before {
+			if c := NewDetect(p.DetectParams, env, d); c != nil {
+				h = c
+			}
+		}
+	default:
+		return nil, false
+	}
+	return h, true
+}
+
+// typeOf is the @type of a section; "" if there is none.
+func typeOf(s *fluentconf.Section) string {
+	for _, key := range []string{"@type", "type"} {
+		if p := s.Get(key); p != nil {
+			return p.Value.Text
+		}
+	}
+	return ""
 }

@@ -4,11 +4,8 @@ package pipeline
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -47,11 +44,12 @@ type Node struct {
 }
 
 // End is a target; or, behind a copy or a relabel with filters of its own, another node; or
-// a rewriter, whose events go on by their new tags.
+// a rewriter, whose events go on by their new tags; or a filter that holds events.
 type End struct {
 	Target  *Target
 	Next    *Node
 	Rewrite *Rewrite
+	Hold    *Door
 	Tag     string // of events behind Next; "" for the one that they have
 	// Optional is a <store ignore_error>: if it refuses, the others go on.
 	Optional bool
@@ -118,14 +116,29 @@ type work struct {
 	in      *Ingress
 	errors  []failures // events that filters could not process
 	erring  bool       // they are being routed
+	through bool       // holds hold nothing: it is only asked where events would go
+	places  []input.Place
 }
 
 type appendTo struct {
 	target   *Target
+	hold     *Door  // in place of target
+	shard    *shard // of the hold
 	batch    event.Batch
 	optional bool
 	reserved bool
 	refused  bool // optional, and its buffer is full
+	dropped  bool // by the policy of its buffer, and booked
+	depth    int  // of work, for a hold
+	erring   bool // likewise
+}
+
+// id is what reservations are ordered by.
+func (a *appendTo) id() string {
+	if a.hold != nil {
+		return a.shard.id
+	}
+	return a.target.ID
 }
 
 // drop is what filters took out on the way to a target.
@@ -153,24 +166,15 @@ func (in *Ingress) Emit(ctx context.Context, b event.Batch) (input.Receipt, erro
 	w.walk(n, b, false, 0, 0)
 	w.routeErrors()
 	if w.chunk = b.Chunk; !w.chunk.IsZero() {
-		w.leaveOut()
+		w.leaveOut(w.chunk)
 	}
 	if err := w.reserve(ctx); err != nil {
 		return input.Receipt{}, err
 	}
 	// From here on nothing fails: all targets take it.
-	w.bookDrops()
-	for i := range w.appends {
-		a := &w.appends[i]
-		a.target.In.add(a.batch.Count, len(a.batch.Entries))
-		switch {
-		case a.target.Buffer == nil:
-			a.target.Book.AdmitEnded(a.target.End, a.batch.Count)
-		case a.refused:
-			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
-		case a.reserved:
-			r.Add(input.Place{Store: a.target.Buffer, Seq: uint64(a.target.Buffer.Commit(a.batch))})
-		}
+	w.commit()
+	for _, p := range w.places {
+		r.Add(p)
 	}
 	in.o.In.add(b.Count, len(b.Entries))
 	return r, nil
@@ -189,25 +193,14 @@ func (in *Ingress) Lost(b event.Batch) {
 	if n == nil {
 		return
 	}
-	w := in.begin()
-	defer w.release()
-	w.walk(n, b, false, 0, 0)
-	w.bookDrops()
-	for i := range w.appends {
-		a := &w.appends[i]
-		a.target.In.add(a.batch.Count, len(a.batch.Entries))
-		fate := ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}
-		if a.target.Buffer == nil {
-			fate = a.target.End
-		}
-		a.target.Book.AdmitEnded(fate, a.batch.Count)
-	}
+	in.lose(n, b, ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull})
 	in.o.In.add(b.Count, len(b.Entries))
 }
 
-// leaveOut takes out the targets that have stored this message before a restart.
-func (w *work) leaveOut() {
-	known := func(t *Target) bool { return t.Buffer != nil && t.Buffer.Known(w.chunk) }
+// leaveOut takes out the targets that have stored this message before a restart. A hold
+// looks itself, when it knows what comes out.
+func (w *work) leaveOut(c event.Chunk) {
+	known := func(t *Target) bool { return t != nil && t.Buffer != nil && t.Buffer.Known(c) }
 	w.drops = slices.DeleteFunc(w.drops, func(d drop) bool { return known(d.target) })
 	w.appends = slices.DeleteFunc(w.appends, func(a appendTo) bool { return known(a.target) })
 }
@@ -274,6 +267,9 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 		case e.Rewrite != nil:
 			w.rewrite(e.Rewrite, b, optional || e.Optional, filtered, failed)
 			continue
+		case e.Hold != nil:
+			w.hold(e.Hold, b, optional || e.Optional, filtered, failed)
+			continue
 		}
 		if filtered > 0 || failed > 0 {
 			w.drops = append(w.drops, drop{e.Target, filtered, failed, w.erring})
@@ -281,6 +277,20 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 		if b.Count > 0 {
 			w.appends = append(w.appends, appendTo{target: e.Target, batch: b, optional: optional || e.Optional})
 		}
+	}
+}
+
+// hold sends b into a hold. What filters took out before is booked where its events go on.
+func (w *work) hold(d *Door, b event.Batch, optional bool, filtered, failed int) {
+	if w.through {
+		w.walk(d.Next, b, optional, filtered, failed)
+		return
+	}
+	if filtered > 0 || failed > 0 {
+		w.walk(d.Next, event.Batch{Tag: b.Tag}, optional, filtered, failed)
+	}
+	if b.Count > 0 {
+		w.appends = append(w.appends, appendTo{hold: d, shard: d.Hold.shard(b.Tag), batch: b, optional: optional, depth: w.depth, erring: w.erring})
 	}
 }
 
@@ -350,54 +360,6 @@ func (w *work) filter(fs []filter.Filter, b event.Batch) (out event.Batch, faile
 	return b, failed
 }
 
-// reserve asks every target for room; if one refuses, none has taken anything. It asks in
-// the order of the targets' names, whatever the route: two batches that each wait for room
-// which the other has reserved would wait for ever. What goes to one target is one
-// reservation, for all of it or for nothing.
-func (w *work) reserve(ctx context.Context) error {
-	if len(w.appends) > 1 {
-		slices.SortStableFunc(w.appends, func(a, b appendTo) int { return strings.Compare(a.target.ID, b.target.ID) })
-	}
-	for i, j := 0, 0; i < len(w.appends); i = j {
-		target, optional := w.appends[i].target, true
-		w.batches = w.batches[:0]
-		events := 0
-		for j = i; j < len(w.appends) && w.appends[j].target == target; j++ {
-			// The last batch of a message carries its Chunk: it is stored after the others.
-			w.appends[j].batch.Chunk = event.Chunk{}
-			if j+1 == len(w.appends) || w.appends[j+1].target != target {
-				w.appends[j].batch.Chunk = w.chunk
-			}
-			w.batches = append(w.batches, w.appends[j].batch)
-			optional = optional && w.appends[j].optional
-			events += w.appends[j].batch.Count
-		}
-		if target.Buffer == nil {
-			continue
-		}
-		err := target.Buffer.Reserve(ctx, w.batches...)
-		dropped := errors.Is(err, buffer.ErrDropped) // by its policy, and booked
-		if err != nil && !dropped && !optional {
-			w.unreserve(i)
-			return fmt.Errorf("append %d events of tag %q to output %s: %w", events, w.appends[i].batch.Tag, target.ID, err)
-		}
-		for k := i; k < j; k++ {
-			w.appends[k].reserved = err == nil
-			w.appends[k].refused = err != nil && !dropped
-		}
-	}
-	return nil
-}
-
-// unreserve gives back what was reserved for w.appends[:end].
-func (w *work) unreserve(end int) {
-	for i := range w.appends[:end] {
-		if a := &w.appends[i]; a.reserved {
-			a.target.Buffer.Unreserve(a.batch)
-		}
-	}
-}
-
 // keepScratch is how much working memory a pooled work may keep.
 const keepScratch = 4 << 20
 
@@ -406,8 +368,9 @@ func (w *work) release() {
 	clear(w.appends)
 	clear(w.batches)
 	clear(w.drops)
-	w.chunk = event.Chunk{}
-	w.in, w.scratch.Errors, w.erring = nil, nil, false
+	clear(w.places)
+	w.chunk, w.places = event.Chunk{}, w.places[:0]
+	w.in, w.scratch.Errors, w.erring, w.through = nil, nil, false, false
 	for i := range w.errors {
 		total += cap(w.errors[i].entries)
 	}
