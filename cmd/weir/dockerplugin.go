@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
+	_ "time/tzdata" // a managed plugin has no zones of its own
 
 	"weir/internal/app"
 )

@@ -111,7 +111,7 @@ func (d *Docker) start(undo *cleanups) error {
 	}
 	d.plugin = docker.New(docker.Options{
 		Socket: d.o.Socket, State: filepath.Join(d.o.Spool, dockerSessions), Pipes: d.o.Pipes, Managed: d.o.Managed,
-		Hostname: d.o.Hostname, Host: d, Log: d.o.Log,
+		Hostname: d.o.Hostname, Local: time.Local, Host: d, Log: d.o.Log,
 	})
 	if d.web, err = startDockerWeb(d); err != nil {
 		return err

@@ -24,13 +24,14 @@ const dockerRetryMax = 10 * time.Second
 type serviceKey struct {
 	region, endpoint, credentials string
 	ownCredentials                bool
+	profile, role                 string
 	format, notice                string
 	createGroup, createStream     bool
 	retention                     int
 }
 
 func keyOf(o *awslogs.Options) serviceKey {
-	k := serviceKey{region: o.Region, endpoint: o.Endpoint, ownCredentials: o.HasCredentials, format: o.Format, notice: o.LossNotice,
+	k := serviceKey{region: o.Region, endpoint: o.Endpoint, ownCredentials: o.HasCredentials, profile: o.Profile, role: o.RoleARN, format: o.Format, notice: o.LossNotice,
 		createGroup: o.CreateGroup, createStream: o.CreateStream, retention: o.RetentionDays}
 	if o.HasCredentials {
 		k.credentials = o.CredentialsEndpoint
@@ -49,6 +50,8 @@ func (k serviceKey) String() string {
 	add(k.region != "", "region="+k.region)
 	add(k.endpoint != "", "endpoint="+k.endpoint)
 	add(k.ownCredentials, "credentials="+k.credentials)
+	add(k.profile != "", "profile="+k.profile)
+	add(k.role != "", "role="+k.role)
 	add(k.format != "", "format="+k.format)
 	add(k.notice != "", "notice="+k.notice)
 	add(k.createGroup, "create-group")
@@ -206,6 +209,10 @@ func (s *dockerOutputs) params(k *serviceKey) cloudwatch.Params {
 		MessageKeys: []string{messageKey}, MaxEvents: 10_000, LogFormat: k.format, OnOversize: "split", KeepEmptyFields: true,
 	}
 	p.Region, p.Endpoint, p.SSLVerifyPeer, p.RequestDeadline = k.region, k.endpoint, true, 30*time.Second
+	p.Profile = k.profile
+	if k.role != "" {
+		p.UseSTS, p.STSRoleARN, p.STSSessionName = true, k.role, "weir"
+	}
 	if k.retention > 0 {
 		p.RetentionDays = &k.retention
 	}

@@ -113,6 +113,9 @@ func (r *reader) service(o *Options) {
 		r.fail("you cannot configure log opt '%s' and '%s' at the same time", keyProfile, keyCreds)
 	}
 	o.RoleARN = r.cfg[keyRole]
+	if o.RoleARN != "" && o.HasCredentials {
+		r.fail("you cannot configure log opt '%s' and '%s' at the same time", keyRole, keyCreds)
+	}
 	if o.RoleARN != "" && !strings.HasPrefix(o.RoleARN, "arn:") {
 		r.value(keyRole, "'%s' is not an ARN such as arn:aws:iam::123456789012:role/NAME", o.RoleARN)
 	}

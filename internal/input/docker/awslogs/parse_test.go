@@ -164,6 +164,7 @@ func TestMistakes(t *testing.T) {
 		{"weir-templates=x", `must specify valid value for log opt 'weir-templates': strconv.ParseBool: parsing "x": invalid syntax`},
 		{"weir-role-arn=admin", "must specify valid value for log opt 'weir-role-arn': 'admin' is not an ARN such as arn:aws:iam::123456789012:role/NAME"},
 		{"weir-profile=p|awslogs-credentials-endpoint=", "you cannot configure log opt 'weir-profile' and 'awslogs-credentials-endpoint' at the same time"},
+		{"weir-role-arn=arn:x|awslogs-credentials-endpoint=/c", "you cannot configure log opt 'weir-role-arn' and 'awslogs-credentials-endpoint' at the same time"},
 		{"weir-sanitize-names=false|awslogs-group=a b", "must specify valid value for log opt 'awslogs-group': the name 'a b' has characters other than letters, digits and . - _ / # (without weir-sanitize-names=false it is made legal)"},
 		{"weir-sanitize-names=0|awslogs-group=aws/b", "must specify valid value for log opt 'awslogs-group': the name 'aws/b' begins with aws/, which is reserved (without weir-sanitize-names=false it is made legal)"},
 		{"weir-sanitize-names=0|tag={{.ImageName}}", "must specify valid value for log opt 'tag': the name 'alpine:latest' has : or * or a NUL character (without weir-sanitize-names=false it is made legal)"},
