@@ -40,7 +40,8 @@ func (b *Buffer) nextDrop() *drop {
 	return nil
 }
 
-// passDrop moves the reader over the first drop. It returns nil if that was told before.
+// passDrop moves the reader over the first drop. It returns nil if that was told before, or tells
+// of nothing.
 // mu is held.
 func (b *Buffer) passDrop(d *drop) *Gap {
 	b.drops[0] = nil
@@ -54,7 +55,7 @@ func (b *Buffer) passDrop(d *drop) *Gap {
 	b.window.push(h)
 	b.reader.pos = d.End
 	b.passed()
-	if d.Told {
+	if d.Told || b.o.Tell && !h.untold {
 		return nil
 	}
 	return d.gap(h.start.Seq)

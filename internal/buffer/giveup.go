@@ -89,18 +89,21 @@ func (b *Buffer) GiveUp(reason ledger.Reason) (freed int64) {
 }
 
 // cutOut makes the drops for [start, end): one, or one on each side of every gap of lost
-// events that stands between. They are not ready yet. mu is held.
+// events that stands between, and of every part that was given up before a restart. They are
+// not ready yet. mu is held.
 func (b *Buffer) cutOut(start, end segment.Pos, reason ledger.Reason) []*drop {
 	var list []*drop
+	cut := false
 	add := func(to segment.Pos) {
-		if start.Seq < to.Seq {
+		// Without events it is a hole that a forgotten gap has left.
+		if start.Events < to.Events || start.Seq < to.Seq && to == end && list == nil && !cut {
 			list = append(list, &drop{Drop: segment.Drop{Start: start, End: to, Reason: reason}})
 		}
 	}
 	for _, d := range b.drops {
-		if d.Miss && d.Start.Seq >= start.Seq && d.End.Seq <= end.Seq {
+		if start.Seq < d.End.Seq && d.Start.Seq < end.Seq {
 			add(d.Start)
-			start = d.End
+			start, cut = d.End, true
 		}
 	}
 	add(end)

@@ -28,6 +28,7 @@ type modelBatch struct {
 	ever           []bool         // it has ended at some time
 	gone           bool           // a Gap told that it is lost
 	lost           bool           // likewise, at some time
+	miss           bool           // no batch: a gap of losses that never came in has this Seq
 }
 
 func (m *modelBatch) batch() event.Batch { return batchOf(m.tag, m.id, m.count, m.pad) }
@@ -45,6 +46,10 @@ type model struct {
 	ids     int
 	logged  bytes.Buffer // what the buffer and the model did, for a failure's message
 	power   bool         // the power was cut: settled entries may come back once
+
+	losses []*modelLoss // of Miss, as far as they are known to have survived
+	given  []Gap        // handed out and not told
+	told   ledger.Sheet // what was told
 }
 
 const modelLimit = 64 << 10
@@ -57,6 +62,7 @@ func newModel(t *rapid.T) *model {
 		Durability: rapid.SampledFrom([]Durability{Sync, Sync, Interval}).Draw(t, "durability"),
 		Compress:   rapid.SampledFrom([]string{"", "", "zstd", "gzip"}).Draw(t, "codec"),
 		Recent:     rapid.SampledFrom([]int64{1, 64 << 10, 1 << 20}).Draw(t, "recent"),
+		Tell:       rapid.Bool().Draw(t, "tell"),
 	}
 	m.o.Log = slog.New(slog.NewTextHandler(&m.logged, nil))
 	m.open()
@@ -84,6 +90,9 @@ func (m *model) open() {
 	if int(st.Stored) < m.acked {
 		m.t.Fatalf("acknowledged up to %d, stored after opening: %d", m.acked, st.Stored)
 	}
+	for int(st.Stored) > len(m.batches) && (m.o.Tell || len(m.losses) > 0) {
+		m.batches = append(m.batches, &modelBatch{miss: true})
+	}
 	if int(st.Stored) > len(m.batches) {
 		m.t.Fatalf("stored %d batches of %d\n%s", st.Stored, len(m.batches), m.logged.String())
 	}
@@ -94,6 +103,7 @@ func (m *model) open() {
 	m.acked = int(st.Stored)
 	m.read = int(st.Mark)
 	m.held = nil
+	m.survivors()
 	for i, mb := range m.batches[:m.read] {
 		for j, f := range mb.fate {
 			if f == nil && !mb.gone && !(m.power && (m.o.Durability == Interval || mb.lost || mb.ever[j])) {
@@ -121,6 +131,7 @@ func brief() (context.Context, context.CancelFunc) {
 func (m *model) check() {
 	synctest.Wait()
 	mustBalanceModel(m)
+	m.untoldStay()
 	// A power cut can bring removed segments back for a while.
 	if n := m.fs.Total(segmentExt); n > modelLimit && !m.power {
 		m.t.Fatalf("segments have %d bytes, the limit is %d: %+v\n%s", n, modelLimit, m.b.Stats(), m.logged.String())
@@ -152,8 +163,12 @@ func (m *model) append(t *rapid.T) {
 		if slow {
 			synctest.Wait()
 		}
+		fmt.Fprintln(&m.logged, "append", mb.count, seq, err)
 		switch {
 		case err == nil:
+			for int(seq) > len(m.batches)+1 && (m.o.Tell || len(m.losses) > 0) {
+				m.batches = append(m.batches, &modelBatch{miss: true})
+			}
 			m.batches = append(m.batches, mb)
 			if int(seq) != len(m.batches) {
 				t.Fatalf("seq %d for batch %d", seq, len(m.batches))
@@ -172,8 +187,12 @@ func (m *model) flush(t *rapid.T) {
 	ctx, cancel := brief()
 	defer cancel()
 	last := len(m.batches)
+	losses := m.losses
 	if err := m.b.Flush(ctx); err == nil {
 		m.acked = last
+		for _, l := range losses {
+			l.sure = true
+		}
 	} else if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("flush: %v", err)
 	}
@@ -197,7 +216,10 @@ func (m *model) next(t *rapid.T) {
 func (m *model) take(k *Run) {
 	fmt.Fprintln(&m.logged, "take", k.Gap, len(k.Items()))
 	t := m.t
-	if g := k.Gap; g != nil {
+	if g := k.Gap; g != nil && m.takeMiss(g) {
+		m.read = int(g.Last)
+	} else if g != nil {
+		m.give(g)
 		// With Interval a power cut loses what was not synced; the rest of the books says so.
 		cut := m.power && m.o.Durability == Interval
 		if g.Reason != ledger.BufferFull && g.Reason != ledger.DiskFull && !(cut && g.Reason == ledger.Damaged) {
@@ -213,9 +235,7 @@ func (m *model) take(k *Run) {
 				}
 			}
 		}
-		for _, l := range g.Tags {
-			tags += l.Events
-		}
+		tags = tagSum(g)
 		if int(g.First) <= m.read || !cut && g.Events > tags || !m.power && g.Events != n {
 			t.Fatalf("gap %+v: %d events in the model, read up to %d\n%s", g, n, m.read, m.logged.String())
 		}
@@ -313,7 +333,7 @@ func (m *model) settle(t *rapid.T) {
 		m.batches[r.Seq-1].fate[r.First] = &f
 		m.batches[r.Seq-1].ever[r.First] = true
 	}
-	if err := m.b.Settle(parts); err != nil {
+	if err := m.b.Settle(parts, m.tell(t)...); err != nil {
 		t.Fatalf("settle: %v", err)
 	}
 	fmt.Fprintln(&m.logged, "settle", parts, m.b.Stats().Mark)
@@ -376,6 +396,9 @@ func (m *model) reopen(t *rapid.T) {
 	last := len(m.batches)
 	if err := m.b.Close(ctx); err == nil {
 		m.acked = last
+		for _, l := range m.losses {
+			l.sure = true
+		}
 	} else if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("close: %v", err)
 	}
@@ -422,11 +445,12 @@ func (m *model) drain() {
 	for _, r := range m.held {
 		parts = append(parts, Part{Seq: r.Seq, Span: r.Span, Fate: ledger.Fate{Class: ledger.Delivered}})
 	}
-	if err := m.b.Settle(parts); err != nil {
-		m.t.Fatalf("settle the rest: %v", err)
+	if err := m.b.Settle(parts, m.tellAll()...); err != nil {
+		m.t.Fatalf("settle the rest: %v\n%s", err, m.logged.String())
 	}
 	m.check()
-	if s := m.b.Stats(); s.PendingEvents != 0 || int(s.Mark) != len(m.batches) {
+	m.accounted()
+	if s := m.b.Stats(); s.PendingEvents != 0 || int(s.Mark) < len(m.batches) || s.Untold != 0 {
 		m.t.Fatalf("drained %d batches, but %+v", len(m.batches), s)
 	}
 	if err := m.b.Close(ctx); err != nil {
@@ -456,6 +480,11 @@ func TestModel(t *testing.T) {
 				"settle":  m.settle,
 				"settle2": m.settle,
 				"kill":    m.kill,
+				"miss":    m.miss,
+				"miss2":   m.miss,
+				"told":    func(t *rapid.T) { m.tellSome(t) },
+				"rewind":  m.rewind,
+				"giveup":  m.giveUp,
 				"cut":     m.cut,
 				"reopen":  m.reopen,
 				"fault":   m.fault,

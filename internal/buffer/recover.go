@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"syscall"
 
 	"weir/internal/buffer/segment"
-	"weir/internal/ledger"
 )
 
 // errNoSpace is what a full disk says, for our own reasons to behave like one.
@@ -106,11 +104,7 @@ func behindParts(end segment.Pos, parts []segment.Part) segment.Pos {
 func (b *Buffer) removeDropped() error {
 	var keep []*segmentFile
 	for i, s := range b.segments {
-		// A drop for want of room takes whole segments; damage may begin in the middle of one.
-		end := b.segmentEnd(i)
-		if slices.ContainsFunc(b.drops, func(d *drop) bool {
-			return d.Start.Seq <= s.first && s.first < d.End.Seq && !d.Miss && (d.Reason != ledger.Damaged || end <= d.End.Seq)
-		}) {
+		if b.givenUp(s.first, b.segmentEnd(i)) {
 			if err := b.o.FS.Remove(s.name); err != nil {
 				return fmt.Errorf("remove a segment that was given up: %w", err)
 			}
@@ -121,6 +115,22 @@ func (b *Buffer) removeDropped() error {
 	}
 	b.segments = keep
 	return nil
+}
+
+// givenUp tells whether drops cover all of [seq, end). Damage may take a part of a segment, and
+// of a segment given up in several pieces not all may be remembered.
+func (b *Buffer) givenUp(seq, end uint64) bool {
+	for _, d := range b.drops {
+		if !d.Miss && d.Start.Seq <= seq && seq < d.End.Seq {
+			for _, d := range b.drops {
+				if d.Start.Seq <= seq && seq < d.End.Seq {
+					seq = d.End.Seq
+				}
+			}
+			return seq >= end
+		}
+	}
+	return false
 }
 
 // closeUnread leaves files closed until they are read.
