@@ -78,8 +78,7 @@ func (b *bench) restart(t testing.TB) {
 	}
 }
 
-// take gives what came out since the last time, as text: long messages are shortened, a
-// source other than stdout and a time other than b.now-since are told.
+// take gives what came out since the last time, as text. Long messages are shortened.
 func (b *bench) take() string {
 	var s []string
 	for _, e := range b.out {
@@ -105,4 +104,38 @@ func (b *bench) expect(t testing.TB, want string) {
 	if g := b.take(); g != want {
 		t.Errorf("got  %q\nwant %q", g, want)
 	}
+}
+
+// feed adds a line in the way of the engine.
+func feed(b *bench, s frame.Source, line string, size int, meta bool) {
+	for _, e := range cutLines(s, b.now, []string{line}, size, meta, false) {
+		b.Add(b.now, &e)
+	}
+}
+
+// cutLines writes lines in the way of the engine: what is not shorter than a chunk in several
+// frames, with metadata or, as old engines, without. With open the last line lacks its LF.
+func cutLines(s frame.Source, time int64, all []string, size int, meta, open bool) (out []frame.Entry) {
+	for i, line := range all {
+		end := !open || i < len(all)-1
+		e := frame.Entry{Source: s, TimeNano: time}
+		if len(line) >= size {
+			e.Partial, e.HasMeta = true, meta
+			if meta {
+				e.Meta.ID = fmt.Appendf(nil, "%v %d", s, i)
+			}
+			for ; len(line) >= size; line = line[size:] {
+				e.Meta.Ordinal++
+				e.Line = []byte(line[:size])
+				out = append(out, e)
+			}
+			e.Meta.Ordinal++
+			e.Meta.Last, e.Partial = end, meta
+		}
+		if line != "" || end {
+			e.Line = []byte(line)
+			out = append(out, e)
+		}
+	}
+	return out
 }

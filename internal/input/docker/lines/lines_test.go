@@ -96,39 +96,6 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// feed adds a line as the engine does: in chunks of size bytes if it is not shorter.
-func feed(b *bench, s frame.Source, line string, size int, meta bool) {
-	feedSome(b, s, line, size, meta, true)
-}
-
-// ids counts the lines that came in chunks.
-var ids int
-
-func feedSome(b *bench, s frame.Source, line string, size int, meta, end bool) {
-	e := frame.Entry{Source: s, TimeNano: b.now}
-	if len(line) >= size {
-		ids++
-		e.Partial, e.HasMeta = true, meta
-		if meta {
-			e.Meta.ID = fmt.Appendf(nil, "%d", ids)
-		}
-		for len(line) >= size {
-			e.Meta.Ordinal++
-			e.Line = []byte(line[:size])
-			b.Add(b.now, &e)
-			line = line[size:]
-		}
-		e.Meta.Ordinal++
-		e.Meta.Last = end
-		e.Partial = meta || !end
-	}
-	if line == "" && !end {
-		return
-	}
-	e.Line = []byte(line)
-	b.Add(b.now, &e)
-}
-
 func TestChunks(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(b *bench)
@@ -179,7 +146,8 @@ func TestChunks(t *testing.T) {
 			b.line("next")
 		}, "xxyyz|xx|next"},
 		"old engine, both": {func(b *bench) {
-			feedSome(b, frame.Stdout, "xxyy", 2, false, false)
+			b.Add(0, &frame.Entry{Source: frame.Stdout, Line: []byte("xx"), Partial: true})
+			b.Add(0, &frame.Entry{Source: frame.Stdout, Line: []byte("yy"), Partial: true})
 			b.errLine("e")
 			b.line("z")
 		}, "err:e|xxyyz"},

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"encoding/binary"
 	"math"
 	"unicode/utf8"
 )
@@ -14,12 +15,7 @@ func Size(b []byte) int {
 	if utf8.Valid(b) {
 		return len(b)
 	}
-	size := 0
-	for i := 0; i < len(b); {
-		n, w := width(b[i:])
-		i += n
-		size += w
-	}
+	_, size := count(b, math.MaxInt)
 	return size
 }
 
@@ -29,14 +25,37 @@ func Cut(b []byte, limit int) int {
 	if len(b)*invalid <= limit || len(b) <= limit && utf8.Valid(b) {
 		return len(b)
 	}
-	for i, size := 0, 0; i < len(b); {
-		n, w := width(b[i:])
-		if size += w; size > limit {
-			return i
+	i, _ := count(b, limit)
+	return i
+}
+
+// count gives the longest beginning of b that does not cut a rune and whose Size is at most
+// limit, and that Size.
+func count(b []byte, limit int) (n, size int) {
+	for n < len(b) {
+		if run := min(ascii(b[n:]), limit-size); run > 0 {
+			n += run
+			size += run
+			continue
 		}
-		i += n
+		more, w := width(b[n:])
+		if size+w > limit {
+			break
+		}
+		n += more
+		size += w
 	}
-	return len(b)
+	return n, size
+}
+
+// ascii gives how many bytes at the beginning of b are ASCII.
+func ascii(b []byte) int {
+	n := 0
+	for ; n+8 <= len(b) && binary.LittleEndian.Uint64(b[n:])&0x8080_8080_8080_8080 == 0; n += 8 {
+	}
+	for ; n < len(b) && b[n] < utf8.RuneSelf; n++ {
+	}
+	return n
 }
 
 // width gives the bytes of the first rune, and what they count.
@@ -105,20 +124,32 @@ func (t *text) over(from, limit int) int {
 	if (len(t.buf)-from)*invalid <= limit {
 		return from
 	}
-	for t.counted < len(t.buf) {
-		rest := t.buf[t.counted:]
-		if !utf8.FullRune(rest) {
-			return from
-		}
-		n, w := width(rest)
-		if t.size+w > limit && t.counted > from {
-			t.size = 0
-			return t.counted
-		}
-		t.counted += n
-		t.size += w
+	whole := len(t.buf) - unfinished(t.buf)
+	n, size := count(t.buf[t.counted:max(whole, t.counted)], limit-t.size)
+	t.counted += n
+	t.size += size
+	if t.counted >= whole {
+		return from
 	}
-	return from
+	if t.counted == from { // a single rune is larger than an event
+		n, _ = width(t.buf[from:])
+		t.counted += n
+	}
+	t.size = 0
+	return t.counted
+}
+
+// unfinished gives how many bytes at the end of b are a rune that lacks its end.
+func unfinished(b []byte) int {
+	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
+		if end := b[len(b)-n:]; utf8.RuneStart(end[0]) {
+			if utf8.FullRune(end) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 // old says whether the text must be given out.
