@@ -94,7 +94,10 @@ func (p *Plugin) serveStop(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, errors.New("StopLogging needs File"))
 		return
 	}
-	p.finish(req.File)
+	if err := p.finish(req.File); err != nil {
+		refuse(w, http.StatusServiceUnavailable, err)
+		return
+	}
 	answer(w, http.StatusOK, map[string]string{"Err": ""})
 }
 

@@ -259,22 +259,27 @@ func (p *Plugin) prepare(s *session) (err error) {
 }
 
 // finish answers StopLogging: it returns when all that was in the pipe is in the spool, or
-// after a while, since the end of the container waits for it.
-func (p *Plugin) finish(file string) {
+// after a while, since the end of the container waits for it. After an error Docker leaves
+// the pipe as it is, and the next process finds what is in it.
+func (p *Plugin) finish(file string) error {
 	p.mu.Lock()
 	s := p.sessions[keyOf(file)]
 	p.mu.Unlock()
 	if s == nil {
-		return // it has ended already, when the pipe did
+		return nil // it has ended already, when the pipe did
 	}
 	s.halt()
 	t := time.NewTimer(stopTime)
 	defer t.Stop()
 	select {
 	case <-s.done:
+		if !s.ended {
+			return errors.New("the plugin stops just now")
+		}
 	case <-t.C:
 		s.log.Warn("the container has ended, and its last lines are not all stored yet")
 	}
+	return nil
 }
 
 func (p *Plugin) add(s *session) {

@@ -46,6 +46,7 @@ type session struct {
 	done  chan struct{} // closed when the goroutine has ended
 
 	startErr error
+	ended    bool // all that was in the pipe is in the spool; set before done is closed
 
 	mu    sync.Mutex // guards the rest of this group
 	halts bool       // stop is closed
@@ -123,9 +124,9 @@ func (s *session) run() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	ended := err == nil
-	if ended {
+	if err == nil {
 		err = s.end()
+		s.ended = err == nil
 	}
 	if s.pipe != nil {
 		_ = s.pipe.close()
