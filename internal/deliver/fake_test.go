@@ -57,6 +57,7 @@ type fake struct {
 	// takes decides about a notice in an accepted request; nil takes all.
 	takes    func(lane string, n output.Notice, events int) bool
 	lotLimit int64 // of the parking lot; default 16 MiB
+	bufLimit int64 // of the buffer; default 64 MiB
 	window   int   // pieces that may wait; default maxPieces
 	spanned  bool  // entries may not stand beside others: each fills a request
 	byNumber uint32
@@ -247,26 +248,35 @@ func newRig(t *testing.T, out *fake, change func(*Options)) *rig {
 // newRigOn makes a rig on a file system, with so many bytes of frames kept in memory.
 func newRigOn(t *testing.T, fs vfs.FS, recent int64, out *fake, change func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, out: out, lotLimit: 16 << 20}
-	log := slog.New(slog.NewTextHandler(lockedWriter{&r.logm, &r.log}, nil))
-	var err error
-	if r.buf, err = buffer.Open(buffer.Options{FS: fs, Dir: "b", Book: &r.book, Log: log, Limit: 64 << 20, Durability: buffer.OS, Recent: recent}); err != nil {
-		t.Fatal(err)
-	}
-	o := Options{ID: "out", Buffer: r.buf, Output: out, Log: log, Workers: 4, Retry: DefaultRetry, Linger: Linger{Interval: time.Second}}
+	r := &rig{t: t, out: out, lotLimit: 16 << 20, fs: fs, limit: 64 << 20}
+	o := Options{ID: "out", Output: out, Workers: 4, Retry: DefaultRetry, Linger: Linger{Interval: time.Second}}
 	o.Retry.Jitter = false
 	if change != nil {
 		change(&o)
 	}
+	if out.bufLimit > 0 {
+		r.limit = out.bufLimit
+	}
+	log := slog.New(slog.NewTextHandler(lockedWriter{&r.logm, &r.log}, nil))
+	var err error
+	bo := buffer.Options{FS: fs, Dir: "b", Book: &r.book, Log: log, Limit: r.limit, Durability: buffer.OS, Recent: recent, Tell: o.Tell}
+	if o.Circular {
+		bo.Overflow = buffer.DropOldest
+	}
+	if r.buf, err = buffer.Open(bo); err != nil {
+		t.Fatal(err)
+	}
+	o.Buffer, o.Log = r.buf, log
 	if out.lotLimit > 0 {
 		r.lotLimit = out.lotLimit
 	}
 	if o.Retry.ParkAfter > 0 && o.Retry.ParkAfter < 4*time.Minute {
-		if r.lot, err = buffer.Open(buffer.Options{FS: fs, Dir: "l", Book: &r.lotb, Log: log, Limit: r.lotLimit, Durability: buffer.OS, Parked: true}); err != nil {
+		if r.lot, err = buffer.Open(buffer.Options{FS: fs, Dir: "l", Book: &r.lotb, Log: log, Limit: r.lotLimit, Durability: buffer.OS, Parked: true, Tell: o.Tell}); err != nil {
 			t.Fatal(err)
 		}
 		o.Parking = r.lot
 	}
+	r.o, r.logger = o, log
 	r.d = New(o)
 	if out.window > 0 {
 		r.d.window = out.window

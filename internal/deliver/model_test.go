@@ -84,6 +84,8 @@ type plan struct {
 	lanes            int
 	park             bool
 	second           bool // a <secondary>, and retries that end soon
+	tell             bool // losses are told to their lane
+	slots            int  // shared with nobody; 0: none
 	limit            int
 	badness          int // per cent of requests that fail
 	badLane          int // lane that always fails for a while; -1 none
@@ -91,7 +93,7 @@ type plan struct {
 }
 
 type step struct {
-	kind  string // append, flush, halt, restart, wait
+	kind  string // append, miss, flush, halt, restart, wait
 	lane  int
 	count int
 	pause time.Duration
@@ -106,13 +108,15 @@ func drawPlan(t *rapid.T) plan {
 		lanes:   rapid.IntRange(1, 5).Draw(t, "lanes"),
 		park:    rapid.Bool().Draw(t, "park"),
 		second:  rapid.SampledFrom([]bool{false, false, true}).Draw(t, "second"),
+		tell:    rapid.Bool().Draw(t, "tell"),
+		slots:   rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "slots"),
 		limit:   rapid.SampledFrom([]int{3, 10, 50}).Draw(t, "limit"),
 		badness: rapid.SampledFrom([]int{0, 20, 60}).Draw(t, "badness"),
 		badLane: rapid.IntRange(-1, 3).Draw(t, "badLane"),
 	}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		s := step{
-			kind:  rapid.SampledFrom([]string{"append", "append", "append", "append", "append", "flush", "wait", "halt", "restart"}).Draw(t, "kind"),
+			kind:  rapid.SampledFrom([]string{"append", "append", "append", "append", "append", "miss", "flush", "wait", "halt", "restart"}).Draw(t, "kind"),
 			lane:  rapid.IntRange(0, p.lanes-1).Draw(t, "lane"),
 			count: rapid.IntRange(1, 30).Draw(t, "count"),
 			pause: rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Millisecond, time.Second, 20 * time.Second}).Draw(t, "pause"),
@@ -137,6 +141,7 @@ type course struct {
 	lotBook *ledger.Book
 	d       *Deliverer
 	next    []uint32
+	missed  []uint64 // of each lane
 
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -158,6 +163,9 @@ func (c *course) answer(lane string, ns []uint32) output.Result {
 			return fails(output.Refused)
 		}
 	}
+	if res := c.stillEnded(lane, ns); res.Ended != nil {
+		return res
+	}
 	if c.healed {
 		return output.Result{}
 	}
@@ -175,7 +183,7 @@ func (c *course) answer(lane string, ns []uint32) output.Result {
 		}
 		return res
 	}
-	if c.rng.IntN(4) == 0 {
+	if len(ns) > 0 && c.rng.IntN(4) == 0 {
 		first := c.rng.IntN(len(ns))
 		n := 1 + c.rng.IntN(len(ns)-first)
 		c.end(lane, ns[first:first+n])
@@ -187,10 +195,23 @@ func (c *course) answer(lane string, ns []uint32) output.Result {
 // end notes events that end undelivered.
 func (c *course) end(lane string, ns []uint32) {
 	for _, n := range ns {
-		var l uint32
-		fmt.Sscanf(lane, "l%d", &l)
-		c.ended[n*8+l] = ledger.Fate{}
+		c.ended[number(lane, n)] = ledger.Fate{}
 	}
+}
+
+func number(lane string, n uint32) (all uint32) {
+	fmt.Sscanf(lane, "l%d", &all)
+	return n*8 + all
+}
+
+// stillEnded rejects what was rejected before: until it was told, a restart brings it back.
+func (c *course) stillEnded(lane string, ns []uint32) (res output.Result) {
+	for i, n := range ns {
+		if _, ok := c.ended[number(lane, n)]; ok {
+			res.Ended = append(res.Ended, output.Ended{First: i, Count: 1, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}})
+		}
+	}
+	return res
 }
 
 // answerOther is the secondary's answer.
@@ -207,17 +228,20 @@ func (c *course) open() {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	c.book, c.lotBook = &ledger.Book{}, &ledger.Book{}
 	var err error
-	c.buf, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "b", Book: c.book, Log: log, Limit: 16 << 20, Durability: buffer.OS})
+	c.buf, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "b", Book: c.book, Log: log, Limit: 16 << 20, Durability: buffer.OS, Tell: c.tell})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.o = Options{ID: "out", Buffer: c.buf, Output: c.out, Log: log, Workers: c.workers, PerLane: c.perLane,
-		Retry: DefaultRetry, Linger: Linger{Interval: time.Second, Events: c.limit}, Throttle: &Throttle{}}
+		Retry: DefaultRetry, Linger: Linger{Interval: time.Second, Events: c.limit}, Throttle: &Throttle{}, Tell: c.tell}
+	if c.slots > 0 {
+		c.o.Slots = NewSlots(c.slots)
+	}
 	if c.second {
 		c.o.Secondary, c.o.Retry.MaxTimes = c.other, 3
 	}
 	if c.park {
-		c.lot, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "l", Book: c.lotBook, Log: log, Limit: 16 << 10, Durability: buffer.OS, Parked: true})
+		c.lot, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "l", Book: c.lotBook, Log: log, Limit: 16 << 10, Durability: buffer.OS, Parked: true, Tell: c.tell})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -266,7 +290,7 @@ func (c *course) close(grace time.Duration, giveUp bool) {
 }
 
 func (c *course) run() {
-	c.next = make([]uint32, c.lanes)
+	c.next, c.missed = make([]uint32, c.lanes), make([]uint64, c.lanes)
 	c.open()
 	for _, s := range c.steps {
 		switch s.kind {
@@ -276,6 +300,11 @@ func (c *course) run() {
 			if _, err := c.buf.Append(context.Background(), b); err != nil {
 				c.t.Fatal(err)
 			}
+		case "miss":
+			// Always of one lane: a gap of several that was told to some of them before a
+			// restart is told again.
+			c.missed[0] += uint64(s.count)
+			_ = c.buf.Miss("l0", ledger.WireLoss, buffer.Loss{Events: uint64(s.count)})
 		case "flush":
 			c.d.Flush()
 		case "halt":
@@ -298,8 +327,8 @@ func (c *course) run() {
 	c.mu.Unlock()
 	time.Sleep(10 * time.Minute) // longer than any wait
 	c.check()
-	if st := c.buf.Stats(); st.PendingEvents != 0 {
-		c.t.Errorf("%d events still wait long after all is well", st.PendingEvents)
+	if st := c.buf.Stats(); st.PendingEvents != 0 || st.Untold != 0 {
+		c.t.Errorf("%d events and %d gaps still wait long after all is well", st.PendingEvents, st.Untold)
 	}
 	if c.lot != nil && c.lot.Stats().PendingEvents != 0 {
 		c.t.Errorf("%d events still wait in the lot long after all is well", c.lot.Stats().PendingEvents)
@@ -326,7 +355,11 @@ func (c *course) verify() {
 		for _, n := range other {
 			seen[n]++
 		}
-		total += uint64(c.next[l])
+		total += uint64(c.next[l]) + c.missed[l]
+		rest += c.missed[l]
+		if told := c.out.sum(fmt.Sprint("l", l)); c.tell && uint64(len(got)+len(other))+told != uint64(c.next[l])+c.missed[l] {
+			c.t.Errorf("lane %d: %d events arrived, %d at the secondary, and %d are told missing, of %d and %d", l, len(got), len(other), told, c.next[l], c.missed[l])
+		}
 		for n, times := range seen {
 			_, ended := c.ended[uint32(n)*8+uint32(l)]
 			want := 1
@@ -371,6 +404,11 @@ func TestAnyCourseOfEvents(t *testing.T) {
 				c := &course{plan: p, t: t, fs: vfstest.New(), out: newFake(), ended: map[uint32]ledger.Fate{},
 					rng: rand.New(rand.NewPCG(p.seed, 1))}
 				c.out.limit, c.out.answer = p.limit, c.answer
+				c.out.takes = func(string, output.Notice, int) bool {
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					return c.healed || c.rng.IntN(3) > 0
+				}
 				c.other = newFake()
 				c.other.limit, c.other.answer = p.limit, c.answerOther
 				c.run()

@@ -129,7 +129,7 @@ func (r *reader) markGap(g *buffer.Gap) {
 			l.Events = min(l.Events, g.Events) // some may have ended before a restart
 		}
 		lane, ok := d.laneOf(tag)
-		if !ok || l.Events == 0 {
+		if !ok || l.Events == 0 && l.Bytes == 0 { // of torn data only the bytes may be known
 			continue
 		}
 		known += l.Events

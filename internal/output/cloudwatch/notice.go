@@ -92,8 +92,12 @@ func (b *body) place(now int64) {
 // appendNotice writes the text form.
 func appendNotice(dst []byte, n *output.Notice) []byte {
 	dst = append(dst, "weir: "...)
-	dst = strconv.AppendUint(dst, n.Events, 10)
-	dst = append(dst, plural(n.Events, " event", " events")...)
+	if n.Events == 0 { // of torn data only the bytes may be known
+		dst = append(dst, "some events"...)
+	} else {
+		dst = strconv.AppendUint(dst, n.Events, 10)
+		dst = append(dst, plural(n.Events, " event", " events")...)
+	}
 	if n.Bytes > 0 {
 		dst = append(appendSize(append(dst, " ("...), n.Bytes), ')')
 	}
@@ -109,7 +113,9 @@ func appendNotice(dst []byte, n *output.Notice) []byte {
 			dst = append(dst, ", "...)
 		}
 		dst = append(dst, strings.ReplaceAll(r.Reason.String(), "_", " ")...)
-		dst = strconv.AppendUint(append(dst, ' '), r.Events, 10)
+		if r.Events > 0 {
+			dst = strconv.AppendUint(append(dst, ' '), r.Events, 10)
+		}
 	}
 	return dst
 }
