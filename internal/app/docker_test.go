@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -278,4 +279,48 @@ func TestDockerLiveFirst(t *testing.T) {
 	if at["live"] > at["backlog"] {
 		t.Errorf("the last live event is number %d, the last of the backlog %d", at["live"], at["backlog"])
 	}
+}
+
+// TestDockerManyContainers: what 200 containers take while they write, and that they share
+// one output.
+func TestDockerManyContainers(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	d := openDocker(t, DockerOptions{Spool: t.TempDir(), Grace: 5 * time.Second})
+	const n, rounds, per = 200, 10, 50
+	before := memoryInUse()
+	var containers []*docker.Container
+	var spools []docker.Spool
+	for i := range n {
+		c := testContainer(s.URL(), i, nil)
+		containers, spools = append(containers, c), append(spools, d.spool(t, c))
+	}
+	most := uint64(0)
+	for round := range rounds {
+		for i, sp := range spools {
+			put(t, sp, lineBatch(containers[i], "n", round*per, per, 0))
+		}
+		most = max(most, memoryInUse()-before)
+	}
+	eventually(t, "all delivered", func() bool { sum := d.Totals(); return sum.Delivered == n*rounds*per })
+	for i := range n {
+		checkLines(t, s, fmt.Sprint("s", i), "n", rounds*per)
+	}
+	most = max(most, memoryInUse()-before)
+	t.Logf("%d KiB for each container", most/1024/n)
+	if out := d.outputs.list(); len(out) != 1 || out[0].users != n {
+		t.Errorf("%d outputs for containers of the same settings", len(out))
+	}
+	for _, sp := range spools {
+		sp.Release()
+	}
+	eventually(t, "all are gone", func() bool { return len(d.list()) == 0 })
+}
+
+// memoryInUse is heap and stacks after a collection.
+func memoryInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
 }
