@@ -59,6 +59,7 @@ type Concat struct {
 	// Names of the fields that partial metadata is in.
 	indicator, id, ordinal, final string
 	remove                        map[string]bool // fields that a result does not have
+	latest                        string          // field that keeps the value of the event that ends a group; "" for none
 }
 
 // NewConcat builds a Concat. Mistakes are noted in d; the result is then nil.
@@ -105,6 +106,8 @@ func NewConcat(s *fluentconf.Section, p ConcatParams, env Env, d *config.Diagnos
 		}
 		if !p.KeepPartialKey {
 			c.remove = map[string]bool{p.PartialKey: true}
+		} else {
+			c.latest = p.PartialKey
 		}
 	case byMetadata:
 		c.metadata()
@@ -115,6 +118,8 @@ func NewConcat(s *fluentconf.Section, p ConcatParams, env Env, d *config.Diagnos
 		c.remove = map[string]bool{p.CRIStream: true}
 		if !p.KeepPartialKey {
 			c.remove[p.CRIKey] = true
+		} else {
+			c.latest = p.CRIKey
 		}
 	}
 	if p.FlushInterval <= 0 {

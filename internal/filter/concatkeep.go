@@ -236,7 +236,7 @@ func (c *Concat) byPartialKey(h *Held, a *arrival) {
 	if filled+size <= int(c.p.BufferLimit) {
 		g = c.add(h, g, stream, a)
 		g.size += size
-	} else if g = c.overflow(h, g, stream, a); g == nil {
+	} else if g = c.overflow(h, g, stream, a, last); g == nil {
 		return
 	}
 	if last || g.large() {
@@ -247,7 +247,7 @@ func (c *Concat) byPartialKey(h *Held, a *arrival) {
 
 // overflow acts when a group has more than buffer_limit_size. It returns the group that the
 // event under way is in, nil if it is in none.
-func (c *Concat) overflow(h *Held, g *group, stream []byte, a *arrival) *group {
+func (c *Concat) overflow(h *Held, g *group, stream []byte, a *arrival, last bool) *group {
 	switch c.p.BufferOverflow {
 	case "truncate":
 		if g == nil {
@@ -263,7 +263,11 @@ func (c *Concat) overflow(h *Held, g *group, stream []byte, a *arrival) *group {
 			h.out.Filtered += g.lines
 			h.end(g)
 		}
-		h.out.Filtered++
+		if last {
+			a.fail(h, "the parts are larger than buffer_limit_size")
+		} else {
+			h.out.Filtered++
+		}
 		return nil
 	case "new":
 		if g != nil {

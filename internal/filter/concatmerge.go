@@ -40,19 +40,23 @@ func joinParts(g *group, sep string) (text []byte) {
 }
 
 func (c *Concat) merge(dst, record, first, text []byte, remove map[string]bool) []byte {
-	if sameKeys(record, first) {
+	if c.latest == "" && sameKeys(record, first) {
 		return replaced(dst, first, c.p.Key, text, remove)
 	}
 	var order []string
 	values := map[string][]byte{}
-	for _, from := range [][]byte{record, first} {
-		eachField(from, func(name string, field []byte) {
-			if _, ok := values[name]; !ok {
-				order = append(order, name)
-			}
-			values[name] = field
-		})
+	note := func(name string, field []byte) {
+		if _, ok := values[name]; !ok {
+			order = append(order, name)
+		}
+		values[name] = field
 	}
+	eachField(record, note)
+	eachField(first, func(name string, field []byte) {
+		if name != c.latest || values[name] == nil {
+			note(name, field)
+		}
+	})
 	at, n := len(dst), 0
 	dst = event.OpenMap(dst)
 	for _, name := range order {
