@@ -67,6 +67,7 @@ type Options struct {
 	Log      *slog.Logger
 
 	fs   vfs.FS                          // of State; the operating system's unless a test says otherwise
+	pace time.Duration                   // between two looks at a pipe that has little to give
 	kill func(key string, at stage) bool // true: the session does nothing more, as if killed; nil in production
 }
 
@@ -79,6 +80,9 @@ func (o *Options) validate() error {
 	}
 	if o.Pipes == "" {
 		o.Pipes = PipesDir
+	}
+	if o.pace == 0 {
+		o.pace = pace
 	}
 	if o.fs == nil {
 		o.fs = vfs.OS{}

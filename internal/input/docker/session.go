@@ -23,7 +23,7 @@ const (
 	maxBlock = 256 << 10 // bytes of one look
 	minBlock = 64 << 10  // what a look must be able to see, since frames have up to 17 KiB
 
-	pace      = 25 * time.Millisecond // between two looks at a pipe that has little to give
+	pace      = 25 * time.Millisecond
 	tornWait  = 100 * time.Millisecond
 	restWait  = time.Second
 	spoolWait = time.Second
@@ -134,10 +134,12 @@ func (s *session) run() {
 	if s.spool != nil {
 		s.spool.Release()
 	}
-	if err != nil && !errors.Is(err, errLeave) && !errors.Is(err, errKilled) {
-		s.log.Error("a container's pipe cannot be read; what it writes is lost and it may stop until it is restarted", "error", err)
+	if !errors.Is(err, errLeave) && !errors.Is(err, errKilled) {
+		if err != nil {
+			s.log.Error("a container's pipe cannot be read; what it writes is lost and it may stop until it is restarted", "error", err)
+		}
+		s.p.remove(s) // otherwise StopLogging, if it still comes, must not be told that all is well
 	}
-	s.p.remove(s)
 	close(s.done)
 }
 
@@ -175,7 +177,7 @@ func (s *session) read() error {
 				}
 			}
 			if seen < min(maxBlock/2, s.pipe.size/4) {
-				s.pause(pace)
+				s.pause(s.p.o.pace)
 			}
 		}
 		final = false
