@@ -241,7 +241,11 @@ func (c *course) open() {
 		c.o.Secondary, c.o.Retry.MaxTimes = c.other, 3
 	}
 	if c.park {
-		c.lot, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "l", Book: c.lotBook, Log: log, Limit: 16 << 10, Durability: buffer.OS, Parked: true, Tell: c.tell})
+		limit := int64(16 << 10)
+		if c.tell {
+			limit = 1 << 20 // a full one releases what waits for its notice, which a restart then loses
+		}
+		c.lot, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "l", Book: c.lotBook, Log: log, Limit: limit, Durability: buffer.OS, Parked: true, Tell: c.tell})
 		if err != nil {
 			c.t.Fatal(err)
 		}
