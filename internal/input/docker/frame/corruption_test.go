@@ -160,6 +160,61 @@ func TestResyncSaysWhatToKeep(t *testing.T) {
 	}
 }
 
+// TestPlausible has something that may be a frame between garbage and a true frame.
+func TestPlausible(t *testing.T) {
+	many := fields(1, "stdout", 2, noon)
+	for range 100 {
+		many = append(many, fields(6, "")...)
+	}
+	for name, c := range map[string]struct {
+		body []byte
+		want bool
+	}{
+		"line":              {fields(1, "stdout", 2, noon, 3, "x"), true},
+		"in 1970":           {fields(1, "stdout", 2, 1, 3, "x"), true},
+		"after 2200":        {fields(1, "stdout", 2, 7_258_118_400*1_000_000_001, 3, "x"), false},
+		"before 1970":       {fields(1, "stdout", 2, -1, 3, "x"), false},
+		"no time":           {fields(1, "stdout", 3, "hello"), false},
+		"no source":         {fields(2, noon, 3, "hello"), false},
+		"another source":    {fields(1, "syslog", 2, noon, 3, "x"), false},
+		"two sources":       {fields(1, "syslog", 1, "stdout", 2, noon), false},
+		"unknown field":     {fields(1, "stderr", 2, noon, 99, "x"), true},
+		"unknown first":     {fields(99, "x", 2, noon, 1, "stderr"), true},
+		"more than true":    {fields(1, "stdout", 2, noon, 4, 2), false},
+		"a lot of fields":   {many, false},
+		"a lot of metadata": {fields(1, "stdout", 2, noon, 5, bytes.Repeat(fields(9, 1), 1000)), false},
+	} {
+		garbage := []byte("garbage")
+		want := len(garbage)
+		if !c.want {
+			want += 4 + len(c.body)
+		}
+		if skip, ok := frame.Resync(join(garbage, framed(c.body), line("b"), line("c"))); skip != want || !ok {
+			t.Errorf("%s: skip %d, %v; want %d", name, skip, ok, want)
+		}
+	}
+	// At the end of a block less can be said.
+	for name, c := range map[string]struct {
+		rest string
+		skip int
+		ok   bool
+	}{
+		"source":            {"\x00\x00\x01\x00\x0a\x06stdout", 7, true},
+		"half of it":        {"\x00\x00\x01\x00\x0a\x06std", 7, false},
+		"half of another":   {"\x00\x00\x01\x00\x0a\x06sys", 16, false},
+		"time":              {"\x00\x00\x01\x00\x10\x05", 7, true},
+		"line first":        {"\x00\x00\x01\x00\x1a\x70abc", 7, false},
+		"unknown first":     {"\x00\x00\x01\x00\x41abc", 15, false},
+		"too small":         {"\x00\x00\x00\x09\x0a\x06st", 15, false},
+		"odd truth":         {"\x00\x00\x01\x00\x20\x02", 13, false},
+		"longer than frame": {"\x00\x00\x00\x0a\x1a\x70abc", 16, false},
+	} {
+		if skip, ok := frame.Resync([]byte("garbage" + c.rest)); skip != c.skip || ok != c.ok {
+			t.Errorf("%s: skip %d, %v; want %d, %v", name, skip, ok, c.skip, c.ok)
+		}
+	}
+}
+
 func binary(n int) []byte {
 	b := make([]byte, n)
 	x := uint32(1)

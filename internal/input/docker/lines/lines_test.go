@@ -139,7 +139,12 @@ func TestChunks(t *testing.T) {
 		"no ordinals":       {func(b *bench) { b.chunk("a", 0, "x"); b.chunk("a", 0, "y"); b.last("a", 7, "z") }, "xyz"},
 		"ordinal again":     {func(b *bench) { b.chunk("a", 1, "x"); b.chunk("a", 1, "y"); b.last("a", 2, "z") }, "xyz"},
 		"absurd ordinal":    {func(b *bench) { b.chunk("a", 1, "x"); b.last("a", 1<<31-1, "z") }, fmt.Sprintf("x|lost 1/%d|z", 16384<<16)},
-		"negative ordinal":  {func(b *bench) { b.chunk("a", 1, "x"); b.chunk("a", -5, "y"); b.last("a", -4, "z") }, "xyz"},
+		"negative ordinal":  {func(b *bench) { b.chunk("a", 1, "x"); b.chunk("a", -5, "y"); b.last("a", 3, "z") }, "xyz"},
+		"metadata and none": {func(b *bench) {
+			b.chunk("", 1, "x")
+			b.Add(0, &frame.Entry{Source: frame.Stdout, Line: []byte("y"), Partial: true})
+			b.line("z")
+		}, "x|lost 1/0|yz"},
 		"old engine": {func(b *bench) {
 			feed(b, frame.Stdout, "xxyyz", 2, false)
 			feed(b, frame.Stdout, "xx", 2, false)

@@ -35,11 +35,16 @@ func TestMultiline(t *testing.T) {
 			b.part(frame.Stderr, "i", 2, "e", true)
 			b.line("b")
 		}, "A\n|err:Ee\nb\n"},
-		"chunk missing":             {func(b *bench) { b.line("A"); b.chunk("i", 1, "b"); b.last("i", 3, "C"); b.line("d") }, "A\nb|lost 1/16384|C\nd\n"},
-		"chunk missing, matching":   {func(b *bench) { b.line("A"); b.chunk("i", 1, "B"); b.last("i", 3, "C"); b.line("d") }, "A\n|B|lost 1/16384|C\nd\n"},
-		"head missing":              {func(b *bench) { b.line("A"); b.last("i", 2, "B"); b.line("c") }, "A\n|lost 1/16384|B\nc\n"},
-		"end missing":               {func(b *bench) { b.line("A"); b.chunk("i", 1, "b"); b.line("c") }, "A\nb\n|lost 1/0|c\n"},
-		"all that is left is LF":    {func(b *bench) { b.line("A"); b.last("i", 2, ""); b.line("c") }, "A\n|lost 1/16384|c\n"},
+		"chunk missing":           {func(b *bench) { b.line("A"); b.chunk("i", 1, "b"); b.last("i", 3, "C"); b.line("d") }, "A\nb|lost 1/16384|C\nd\n"},
+		"chunk missing, matching": {func(b *bench) { b.line("A"); b.chunk("i", 1, "B"); b.last("i", 3, "C"); b.line("d") }, "A\n|B|lost 1/16384|C\nd\n"},
+		"head missing":            {func(b *bench) { b.line("A"); b.last("i", 2, "B"); b.line("c") }, "A\n|lost 1/16384|B\nc\n"},
+		"end missing":             {func(b *bench) { b.line("A"); b.chunk("i", 1, "b"); b.line("c") }, "A\nb\n|lost 1/0|c\n"},
+		"all that is left is LF":  {func(b *bench) { b.line("A"); b.last("i", 2, ""); b.line("c") }, "A\n|lost 1/16384|c\n"},
+		"after one that was cut": {func(b *bench) {
+			feed(b, frame.Stdout, "a"+x, 16384, true)
+			b.chunk("i", 1, "B")
+			b.last("i", 2, "c")
+		}, "axxxx… 262118|x\n|Bc\n"},
 		"exactly the limit":         {func(b *bench) { b.line(x); b.line("b"); b.line("c") }, "xxxxx… 262118|b\nc\n"},
 		"exactly the limit, in two": {func(b *bench) { b.chunk("i", 1, x[1:]); b.last("i", 2, "x"); b.line("b") }, "xxxxx… 262118|b\n"},
 		"1 less than the limit":     {func(b *bench) { b.line(x[1:]); b.line("b"); b.line("c") }, "xxxxx… 262118|b\nc\n"},
