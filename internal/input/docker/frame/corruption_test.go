@@ -181,6 +181,8 @@ func TestPlausible(t *testing.T) {
 		"unknown field":     {fields(1, "stderr", 2, noon, 99, "x"), true},
 		"unknown first":     {fields(99, "x", 2, noon, 1, "stderr"), true},
 		"more than true":    {fields(1, "stdout", 2, noon, 4, 2), false},
+		"ends in a field":   {append(fields(1, "stdout", 2, noon), 0x20), false},
+		"ends in a key":     {append(fields(1, "stdout", 2, noon), 0xa0), false},
 		"a lot of fields":   {many, false},
 		"a lot of metadata": {fields(1, "stdout", 2, noon, 5, bytes.Repeat(fields(9, 1), 1000)), false},
 	} {

@@ -24,14 +24,15 @@ const (
 )
 
 // Next decodes the frame at block[at:]. n is the size of the frame with its length: for
-// Whole the next one is at at+n; for More it is the size that it will have (4 while its
-// length is not complete), so that a caller can see that it will never fit into the pipe;
-// for Garbage it is 0, and Resync finds the next frame.
+// Whole the next one is at at+n; for More it is the size that the frame will have (4 while
+// its length is not complete); for Garbage it is 0, and Resync finds the next frame.
 //
 // What does not parse as a LogEntry to the last byte is garbage, and so is one without a
-// time, which the engine always sets, or with a truth value that is neither 0 nor 1. Unknown fields are skipped, fields may come in any
-// order, and of a repeated one the last counts. An incomplete frame is garbage as soon as
-// what is there of it contradicts itself.
+// time, which the engine always sets, or with a truth value that is neither 0 nor 1.
+// Unknown fields are skipped, fields may come in any order, and of a repeated one the last
+// counts. An incomplete frame is garbage as soon as what is there of it contradicts itself.
+// Until then garbage can pass for one; so a caller for whom the n bytes will never come
+// (the pipe is full, or the stream has ended) gives it up with Resync.
 func Next(block []byte, at int) (e Entry, n int, s State) {
 	b := block[at:]
 	if len(b) < header {

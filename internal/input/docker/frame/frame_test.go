@@ -136,8 +136,9 @@ func TestNext(t *testing.T) {
 				if !bytes.Equal(c.want.Line, e.Line) { // cmp is slow with large ones
 					t.Fatalf("line %.100q", e.Line)
 				}
-				e.Line = c.want.Line
-				if d := cmp.Diff(c.want, e); d != "" {
+				wanted := c.want
+				e.Line, wanted.Line = nil, nil
+				if d := cmp.Diff(wanted, e); d != "" {
 					t.Fatal(d)
 				}
 			}

@@ -44,8 +44,8 @@ type Options struct {
 	Separate bool
 	// TimeOf, if not nil, gives the time of an event, in nanoseconds since 1970, from the
 	// line that matched Begins. Without ok, and for an event that begins with another
-	// line, it is the time of its first line. A line that is larger than an event
-	// is matched and read by its first piece.
+	// line, it is the time of its first line. Of a line that is larger than an event, Begins
+	// and TimeOf see the first piece.
 	TimeOf func(line []byte) (nanos int64, ok bool)
 	// Emit takes the events in the order in which they become complete: that of a long
 	// line comes after, and is older than, those of lines that were written meanwhile.
@@ -60,9 +60,9 @@ type Event struct {
 	Message  []byte       // not empty in an event, nil in a report
 
 	// Lost is not 0 in the report of a loss at this place: chunks of a line are missing,
-	// since the engine dropped them (its ring was full). What is there of the
-	// line is given out as events, cut at the gap. Each gap counts as one event: how many
-	// the missing chunks would have made nobody knows.
+	// since the engine dropped them (its ring was full). What is there of the line is given
+	// out as events, cut at the gap. Each gap counts as one event: how many the missing
+	// chunks would have made nobody knows.
 	Lost uint64
 	// LostBytes is the size of the chunks that are missing, as far as that is known: not
 	// for those at the end of a line.
@@ -70,8 +70,8 @@ type Event struct {
 }
 
 // Lines holds what is not complete yet of one container. Use it from one goroutine at a
-// time. Its memory is bounded by a few times EventSize and the size of a frame, and small when
-// nothing is held.
+// time. Its memory is bounded by a few times EventSize and the size of a frame, and small
+// when nothing is held.
 type Lines struct {
 	o      Options
 	chains [frame.Sources]chain
@@ -92,9 +92,9 @@ func New(o Options) *Lines {
 	return &Lines{o: o}
 }
 
-// Add takes the next frame. now is the time of the clock in nanoseconds since 1970; it serves
-// to measure how long something is held, and may step back. The entry is borrowed until Add
-// returns.
+// Add takes the next frame. now is the time of the clock in nanoseconds since 1970; it
+// serves to measure how long something is held, and may step back. The entry is borrowed
+// until Add returns.
 func (l *Lines) Add(now int64, e *frame.Entry) {
 	c := &l.chains[e.Source]
 	switch {

@@ -118,8 +118,8 @@ func (t *text) reset() {
 }
 
 // over gives the end of the next event if buf[from:] is larger than one, and from if not. A
-// rune at the end of the text that is not complete does not count yet. Nothing is counted twice, if
-// from is 0 or what was given before.
+// rune at the end of the text that is not complete does not count yet. from is 0 or what
+// over gave before, so that nothing is counted twice.
 func (t *text) over(from, limit int) int {
 	if (len(t.buf)-from)*invalid <= limit {
 		return from
