@@ -92,6 +92,7 @@ func (b *Buffer) Unreserve(ts ...event.Batch) {
 	b.mu.Lock()
 	b.reserved -= a.need
 	b.waitingBytes -= a.size
+	b.account()
 	b.roomWait.wakeAll()
 	b.mu.Unlock()
 }
@@ -154,7 +155,9 @@ func (b *Buffer) reserve(ctx context.Context, a *ask) error {
 		reason := b.roomFor(a.need)
 		if reason == ledger.None {
 			if (b.waitingBytes == 0 || b.waitingBytes+a.size <= b.maxOpen) && !b.tooEarly(a.need) {
-				b.reserved += a.need
+				if !b.claim(a.need) {
+					continue // another buffer took the room
+				}
 				b.waitingBytes += a.size
 				return nil
 			}
@@ -174,6 +177,8 @@ func (b *Buffer) roomFor(need int64) ledger.Reason {
 	waiting := b.flying + b.openSize() + b.reserved + need
 	switch {
 	case b.used+waiting > b.limit:
+		return ledger.BufferFull
+	case b.o.Share != nil && !b.o.Share.fits(b.used+waiting-b.shared):
 		return ledger.BufferFull
 	case b.fault != nil:
 		return ledger.DiskFull
@@ -195,10 +200,12 @@ func (b *Buffer) tooEarly(need int64) bool {
 	if b.spare != nil && b.spare.alloc > 0 {
 		room, known = max(room, b.spare.alloc), true
 	}
-	if !known || waiting <= room || need > b.o.Segment && waiting == need {
+	fresh := b.o.Lean && b.tail == nil && b.spare == nil
+	if !known && !fresh || waiting <= room || need > b.o.Segment && waiting == need {
 		return false
 	}
-	if b.spare == nil && !b.wantSpare {
+	b.wantBytes = max(b.wantBytes, min(waiting, b.o.Segment))
+	if (b.spare == nil || b.o.Lean) && !b.wantSpare {
 		b.wantSpare = true
 		b.kickCommitter()
 	}
@@ -227,6 +234,9 @@ func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) err
 	case Block:
 		if a.full != nil {
 			a.full()
+		}
+		if b.o.Share != nil && b.o.Share.wait(b) && b.roomFor(a.need) == ledger.None {
+			return nil
 		}
 		return b.sleep(ctx, &b.roomWait, 0)
 	case DropOldest:
@@ -272,6 +282,9 @@ func (b *Buffer) commit(t *event.Batch) Seq {
 		b.open.hdr.Accepted = time.Now().UnixNano()
 	}
 	b.open.add(t)
+	if !t.Chunk.IsZero() {
+		b.open.note(t.Chunk)
+	}
 	b.reserved -= cost(t)
 	b.next.Seq++
 	b.next.Events += uint64(t.Count)
@@ -279,6 +292,7 @@ func (b *Buffer) commit(t *event.Batch) Seq {
 	b.own.Admitted += uint64(t.Count)
 	b.o.Book.Admit(t.Count)
 	b.dirty = true
+	b.account()
 	return Seq(b.next.Seq - 1)
 }
 

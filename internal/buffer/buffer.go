@@ -51,7 +51,7 @@ type Options struct {
 	Durability Durability             //
 	SyncEvery  time.Duration          // for Interval; default 1 s
 	Compress   string                 // "", "text", "gzip" or "zstd": how frame payloads are stored
-	Segment    int64                  // size at which a new segment begins; default Limit/16 within 1 and 64 MiB, never above Limit/8
+	Segment    int64                  // size at which a new segment begins; default Limit/16 within 1 and 64 MiB (Lean: Limit/64 from 256 KiB on), never above Limit/8
 	Recent     int64                  // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
 	Beside     func(name string) bool // tells names in Dir that are known to be somebody else's: not warned about; may be nil
 	Parked     bool                   // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
@@ -94,8 +94,13 @@ func (o *Options) validate() error {
 	if o.SyncEvery <= 0 {
 		o.SyncEvery = time.Second
 	}
-	if o.Segment <= 0 {
+	if o.Segment <= 0 && o.Lean {
+		o.Segment = min(max(o.Limit/64, 1<<18), 64<<20)
+	} else if o.Segment <= 0 {
 		o.Segment = min(max(o.Limit/16, 1<<20), 64<<20)
+	}
+	if o.Repeats <= 0 {
+		o.Repeats = maxRepeats
 	}
 	o.Segment = max(min(o.Segment, o.Limit/8), minSegment)
 	if o.Recent <= 0 {

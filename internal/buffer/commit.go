@@ -1,10 +1,8 @@
 package buffer
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"time"
@@ -107,7 +105,10 @@ func (b *Buffer) takeOpen() (*frame, todo) {
 		arm:   b.dirty || b.unsynced || b.noSpace != nil || b.fault != nil || !b.full.since.IsZero(),
 	}
 	b.wantClean, b.tight = false, false
-	do.arm = do.arm || len(b.misses) > 0
+	do.arm = do.arm || len(b.misses) > 0 || b.idleTail()
+	if b.roomElsewhere.Swap(false) {
+		b.roomWait.wakeAll()
+	}
 	f := b.takeFrame()
 	if f == nil {
 		do.gaps, do.before = b.gapsDue && len(b.misses) > 0, math.MaxUint64
@@ -140,13 +141,21 @@ func (b *Buffer) takeFrame() *frame {
 	return f
 }
 
-// newFrame returns the next open frame.
-func (b *Buffer) newFrame(size int) *frame { return b.pool.get(size) }
+// newFrame returns the next open frame. A lean buffer gives it memory with the first batch.
+func (b *Buffer) newFrame(size int) *frame {
+	if b.o.Lean {
+		f := &frame{buf: make([]byte, segment.HeaderSize)}
+		f.refs.Store(1)
+		return f
+	}
+	return b.pool.get(size)
+}
 
 // tick does what is done about every second.
 func (b *Buffer) tick() {
 	b.recordMisses(math.MaxUint64)
 	b.syncInterval()
+	b.leaveTail()
 	b.persist()
 	b.prepareSpare()
 	b.report()
@@ -170,9 +179,11 @@ func (b *Buffer) store(f *frame) {
 			pause = min(2*pause, time.Second)
 		}
 	}
+	b.chunks = appendChunks(b.chunks, segment.MaxChunks, f.ids...)
 	f = b.fit(f)
 	b.mu.Lock()
 	b.storing, b.flying, b.fault = false, 0, nil
+	b.account()
 	b.stored = f.hdr.End()
 	b.storedSeq.Store(b.stored.Seq - 1)
 	b.mem.stored(f, b.reader.pos.Seq)
@@ -307,10 +318,15 @@ func (b *Buffer) tailFor(f *frame, n int64) (*segmentFile, error) {
 		}
 		b.mu.Lock()
 		b.tail = nil
+		b.rest(s)
 		b.mu.Unlock()
 	}
 	if b.spare == nil {
-		b.prepareSpare()
+		if b.o.Lean {
+			b.prepareLean(n)
+		} else {
+			b.prepareSpare()
+		}
 	}
 	s := b.spare
 	if s == nil {
@@ -357,90 +373,6 @@ func (b *Buffer) abandon(s *segmentFile) {
 		s.length = size
 	}
 	b.tail = nil
-}
-
-// tailRoom is what the tail can take for sure when the disk is full. mu is held.
-func (b *Buffer) tailRoom() int64 {
-	if b.tail == nil {
-		return 0
-	}
-	return min(b.tail.alloc, b.o.Segment) - b.tail.size
-}
-
-// prepareSpare makes the next segment ready before it is needed, so that a full disk is
-// known while a batch can still be refused. A failure is kept in noSpace.
-func (b *Buffer) prepareSpare() {
-	if b.spare != nil {
-		return // only the committer changes it
-	}
-	b.mu.Lock()
-	early := b.tail != nil && b.tail.size < b.o.Segment/2 && !b.wantSpare
-	b.wantSpare = false
-	b.mu.Unlock()
-	if early {
-		return
-	}
-	s, err := b.makeSpare()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was := b.noSpace
-	b.noSpace = err
-	b.roomWait.wakeAll()
-	if err != nil {
-		if was == nil && !vfs.IsFull(err) {
-			b.o.Log.Error("buffer cannot make a segment; it will keep trying", "dir", b.o.Dir, "error", err)
-		}
-		return
-	}
-	b.spare = s
-}
-
-func (b *Buffer) makeSpare() (*segmentFile, error) {
-	if b.o.MinFree > 0 {
-		free, err := b.o.FS.Free(b.o.Dir)
-		if err != nil {
-			return nil, fmt.Errorf("make a buffer segment: %w", err)
-		}
-		if free-b.o.Segment < b.o.MinFree {
-			return nil, fmt.Errorf("make a buffer segment in %s: %d bytes are free, the floor is %d: %w", b.o.Dir, free, b.o.MinFree, errFloor)
-		}
-	}
-	name := path.Join(b.o.Dir, spareName)
-	f, err := b.create(name)
-	if err != nil {
-		return nil, fmt.Errorf("make a buffer segment: %w", err)
-	}
-	s := &segmentFile{name: name, file: f, alloc: b.o.Segment}
-	switch err := f.Allocate(b.o.Segment); {
-	case errors.Is(err, errors.ErrUnsupported):
-		s.alloc = 0
-	case err != nil:
-		return nil, errors.Join(fmt.Errorf("make a buffer segment: %w", err), f.Close(), b.o.FS.Remove(name))
-	}
-	return s, nil
-}
-
-// create makes a file that holds nothing worth keeping if it exists: it is left over from
-// an attempt that failed.
-func (b *Buffer) create(name string) (vfs.File, error) {
-	f, err := b.o.FS.Create(name)
-	if errors.Is(err, os.ErrExist) {
-		if err = b.o.FS.Remove(name); err == nil {
-			f, err = b.o.FS.Create(name)
-		}
-	}
-	return f, err
-}
-
-func (b *Buffer) discardSpare() {
-	b.mu.Lock()
-	s := b.spare
-	b.spare = nil
-	b.mu.Unlock()
-	if s != nil {
-		_ = s.file.Close()
-		_ = b.o.FS.Remove(s.name)
-	}
 }
 
 // syncInterval makes what was written since the last call durable, for Interval.

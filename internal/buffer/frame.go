@@ -14,7 +14,8 @@ type frame struct {
 	hdr  segment.Header
 	buf  []byte // room for the header as stored, then the payload
 	refs atomic.Int32
-	seg  *segmentFile // where it is stored
+	ids  []event.Chunk // of the last batches that have one
+	seg  *segmentFile  // where it is stored
 	off  int64
 
 	// The list of frames in memory; guarded by Buffer.mu.
@@ -42,6 +43,19 @@ func (f *frame) add(t *event.Batch) {
 	h.EntryBytes += uint32(len(t.Entries))
 }
 
+// note remembers the id of a batch.
+func (f *frame) note(c event.Chunk) {
+	f.ids = appendChunks(f.ids, segment.MaxChunks, c)
+}
+
+// appendChunks appends to a list of which the last limit are wanted.
+func appendChunks(list []event.Chunk, limit int, more ...event.Chunk) []event.Chunk {
+	if len(list)+len(more) > 2*limit && len(list) > limit {
+		list = list[:copy(list, list[len(list)-limit:])]
+	}
+	return append(list, more...)
+}
+
 // pool recycles frames by size class, so that a small frame never pins a large buffer.
 // The classes grow by four from 16 KiB; larger buffers are left to the collector.
 type pool struct{ classes [5]sync.Pool }
@@ -67,6 +81,7 @@ func (p *pool) get(size int) *frame {
 	}
 	f.buf = f.buf[:segment.HeaderSize]
 	f.hdr = segment.Header{}
+	f.ids = f.ids[:0]
 	f.refs.Store(1)
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"weir/internal/buffer/segment"
+	"weir/internal/event"
 	"weir/internal/ledger"
 )
 
@@ -43,12 +44,16 @@ func (b *Buffer) dropOldest(ctx context.Context, reason ledger.Reason) (bool, er
 	size := s.size
 	b.mu.Unlock()
 
+	var ids []event.Chunk
 	if err == nil {
-		b.countTags(s, size, end.Seq, list)
+		ids = b.countTags(s, size, end.Seq, list)
 	}
 	b.journalMu.Lock()
 	for _, d := range list {
 		b.finishDrop(d)
+	}
+	if len(ids) > 0 {
+		b.record(b.journal.rec.Chunks(ids)) // a checkpoint may not know them yet
 	}
 	// Without the record a restart would find the segment missing and call it damage. It then
 	// goes when there is a new journal.
@@ -195,6 +200,7 @@ func (b *Buffer) removeCondemned(aside bool) {
 	}
 	b.mu.Lock()
 	b.used -= gone
+	b.account()
 	b.condemned = append(b.condemned, stay...)
 	b.dirty = b.dirty || len(stay) > 0
 	b.roomWait.wakeAll()
@@ -268,8 +274,8 @@ func (b *Buffer) endedIn(from, to uint64) (events uint64) {
 }
 
 // countTags reads a segment for how much of each tag is in it, for each of the drops that it
-// becomes. mu is not held.
-func (b *Buffer) countTags(s *segmentFile, size int64, limit uint64, drops []*drop) {
+// becomes, and returns the ids of its last batches. mu is not held.
+func (b *Buffer) countTags(s *segmentFile, size int64, limit uint64, drops []*drop) (ids []event.Chunk) {
 	seq, list := s.start.Seq, drops
 	for off := int64(0); off < size && len(list) > 0; {
 		res := b.readFrame(s, off, size, seq, limit)
@@ -282,16 +288,17 @@ func (b *Buffer) countTags(s *segmentFile, size int64, limit uint64, drops []*dr
 			list = list[1:]
 		}
 		seq = res.f.hdr.End().Seq
-		list[0].count(res.f.payload())
+		ids = list[0].count(res.f.payload(), ids)
 		b.pool.release(res.f)
 	}
 	for _, d := range drops {
 		d.Tags, d.sums = tagList(d.sums), nil
 	}
+	return ids
 }
 
-// count adds the batches of a payload to d's tags.
-func (d *drop) count(payload []byte) {
+// count adds the batches of a payload to d's tags, and their ids to ids.
+func (d *drop) count(payload []byte, ids []event.Chunk) []event.Chunk {
 	if d.sums == nil {
 		d.sums = map[string]*segment.TagLoss{}
 	}
@@ -301,8 +308,12 @@ func (d *drop) count(payload []byte) {
 			break
 		}
 		addTag(d.sums, t.Tag, Loss{Events: uint64(t.Count), Bytes: uint64(t.Len), First: t.First, Last: t.Last})
+		if !t.Chunk.IsZero() {
+			ids = appendChunks(ids, segment.MaxChunks, t.Chunk)
+		}
 		at = next
 	}
+	return ids
 }
 
 // tagList lists sums by tag.

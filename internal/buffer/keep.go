@@ -21,7 +21,15 @@ const (
 	// is begun anew; so much is reserved on disk, so that parts can be settled (which makes
 	// room) while the disk is full.
 	journalSlack = 1 << 20
+	leanSlack    = 48 << 10 // likewise, of a lean buffer
 )
+
+func (b *Buffer) slack() int64 {
+	if b.o.Lean {
+		return leanSlack
+	}
+	return journalSlack
+}
 
 func journalName(gen uint64) string { return fmt.Sprintf("%s%016x", journalPrefix, gen) }
 
@@ -203,10 +211,11 @@ func (b *Buffer) syncJournal() (segment.State, int64, error) {
 	b.mu.Lock()
 	state := b.state()
 	b.dirty = false
-	again := j.file == nil || j.bad != nil || j.size > 4*j.head+journalSlack
+	again := j.file == nil || j.bad != nil || j.size > 4*j.head+b.slack()
 	full := state
 	if again {
 		b.details(&full)
+		full.Chunks = b.chunks
 	}
 	b.mu.Unlock()
 	if again {
@@ -293,7 +302,7 @@ func (b *Buffer) adoptCheckpoint() error {
 }
 
 func (b *Buffer) fillJournal(f vfs.File, rec []byte) error {
-	if err := f.Allocate(5*int64(len(rec)) + journalSlack); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if err := f.Allocate(5*int64(len(rec)) + b.slack()); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if _, err := f.WriteAt(rec, 0); err != nil {
@@ -309,6 +318,7 @@ func (b *Buffer) fillJournal(f vfs.File, rec []byte) error {
 func (b *Buffer) writeCheckpoint(s segment.State, covered int64) error {
 	j := &b.journal
 	c := segment.Checkpoint{State: s, Write: j.write + 1, Journal: covered}
+	c.Chunks = b.chunks
 	slot := segment.AppendSlot(j.slot[c.Write%2][:0], &c) // fills the slot's own memory
 	if j.check == nil {
 		if err := b.makeCheckpoint(); err != nil {

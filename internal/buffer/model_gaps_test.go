@@ -238,6 +238,51 @@ func (m *model) giveUp(*rapid.T) {
 	fmt.Fprintln(&m.logged, "give up", m.b.GiveUp(ledger.BufferFull))
 }
 
+// chunks is that the ids of the last batches are known after a start, in order, and none of
+// batches that were not stored.
+func (m *model) chunks() {
+	if m.power {
+		return
+	}
+	var want []event.Chunk
+	for _, mb := range m.batches {
+		if !mb.chunk.IsZero() {
+			want = append(want, mb.chunk)
+		}
+	}
+	got := m.b.Chunks()
+	n := min(len(want), leastChunks)
+	if own := m.b.own; own.Dropped[ledger.BufferFull]+own.Dropped[ledger.DiskFull] > 0 {
+		n = min(len(want), 1)
+	}
+	rest := want
+	for _, c := range got {
+		i := slices.Index(rest, c)
+		if i < 0 {
+			n = len(got) + 1 // unknown, or out of order
+			break
+		}
+		rest = rest[i+1:]
+	}
+	if len(got) < n || !slices.Equal(got[len(got)-n:], want[len(want)-n:]) {
+		m.t.Fatalf("chunks %v, want the last of %v\n%s", got, want, m.logged.String())
+	}
+}
+
+// shared is that the Share knows what the buffer takes.
+func (m *model) shared() {
+	if m.share == 0 {
+		return
+	}
+	b := m.b
+	b.mu.Lock()
+	used, n := m.o.Share.Used(), b.occupied()
+	b.mu.Unlock()
+	if used != n || used > m.share && !m.power {
+		m.t.Fatalf("the share has %d bytes, the buffer %d\n%s", used, n, m.logged.String())
+	}
+}
+
 // accounted is that each loss was told once.
 func (m *model) accounted() {
 	if !m.o.Tell || m.power {

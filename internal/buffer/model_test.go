@@ -28,10 +28,15 @@ type modelBatch struct {
 	ever           []bool         // it has ended at some time
 	gone           bool           // a Gap told that it is lost
 	lost           bool           // likewise, at some time
-	miss           bool           // no batch: a gap of losses that never came in has this Seq
+	chunk          event.Chunk
+	miss           bool // no batch: a gap of losses that never came in has this Seq
 }
 
-func (m *modelBatch) batch() event.Batch { return batchOf(m.tag, m.id, m.count, m.pad) }
+func (m *modelBatch) batch() event.Batch {
+	b := batchOf(m.tag, m.id, m.count, m.pad)
+	b.Chunk = m.chunk
+	return b
+}
 
 // model drives a Buffer and a plain slice side by side.
 type model struct {
@@ -47,6 +52,7 @@ type model struct {
 	logged  bytes.Buffer // what the buffer and the model did, for a failure's message
 	power   bool         // the power was cut: settled entries may come back once
 
+	share  int64        // limit of o.Share; 0: there is none
 	losses []*modelLoss // of Miss, as far as they are known to have survived
 	given  []Gap        // handed out and not told
 	told   ledger.Sheet // what was told
@@ -63,7 +69,9 @@ func newModel(t *rapid.T) *model {
 		Compress:   rapid.SampledFrom([]string{"", "", "zstd", "gzip"}).Draw(t, "codec"),
 		Recent:     rapid.SampledFrom([]int64{1, 64 << 10, 1 << 20}).Draw(t, "recent"),
 		Tell:       rapid.Bool().Draw(t, "tell"),
+		Lean:       rapid.Bool().Draw(t, "lean"),
 	}
+	m.share = rapid.SampledFrom([]int64{0, modelLimit / 2, 2 * modelLimit}).Draw(t, "share")
 	m.o.Log = slog.New(slog.NewTextHandler(&m.logged, nil))
 	m.open()
 	return m
@@ -72,6 +80,9 @@ func newModel(t *rapid.T) *model {
 func (m *model) open() {
 	fmt.Fprintln(&m.logged, "open")
 	m.o.FS, m.o.Book = m.fs, &ledger.Book{}
+	if m.share > 0 {
+		m.o.Share = NewShare(m.share)
+	}
 	if n, err := m.fs.List("q"); err == nil {
 		for _, x := range n {
 			fmt.Fprint(&m.logged, x, " ", len(m.fs.Contents("q/"+x)), ", ")
@@ -104,6 +115,7 @@ func (m *model) open() {
 	m.read = int(st.Mark)
 	m.held = nil
 	m.survivors()
+	m.chunks()
 	for i, mb := range m.batches[:m.read] {
 		for j, f := range mb.fate {
 			if f == nil && !mb.gone && !(m.power && (m.o.Durability == Interval || mb.lost || mb.ever[j])) {
@@ -132,6 +144,7 @@ func (m *model) check() {
 	synctest.Wait()
 	mustBalanceModel(m)
 	m.untoldStay()
+	m.shared()
 	// A power cut can bring removed segments back for a while.
 	if n := m.fs.Total(segmentExt); n > modelLimit && !m.power {
 		m.t.Fatalf("segments have %d bytes, the limit is %d: %+v\n%s", n, modelLimit, m.b.Stats(), m.logged.String())
@@ -154,6 +167,9 @@ func (m *model) append(t *rapid.T) {
 			count: rapid.IntRange(1, 5).Draw(t, "count"),
 			pad:   rapid.IntRange(0, 600).Draw(t, "pad"),
 			tag:   rapid.SampledFrom([]string{"a", "b.c", ""}).Draw(t, "tag"),
+		}
+		if rapid.Bool().Draw(t, "chunk") {
+			mb.chunk = event.Chunk{byte(mb.id), byte(mb.id >> 8), 1}
 		}
 		mb.fate, mb.ever = make([]*ledger.Fate, mb.count), make([]bool, mb.count)
 		m.ids++

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"weir/internal/buffer/segment"
+	"weir/internal/event"
 	"weir/internal/ledger"
 	"weir/internal/vfs"
 )
@@ -56,7 +57,10 @@ func Open(o Options) (*Buffer, error) {
 		b.closeFiles()
 		return nil, errors.Join(fmt.Errorf("open buffer %s: %w", o.Dir, err), lock.Close())
 	}
-	b.prepareSpare()
+	if !o.Lean {
+		b.prepareSpare()
+	}
+	b.account()
 	go b.run()
 	return b, nil
 }
@@ -142,6 +146,7 @@ func (b *Buffer) recover() error {
 		return err
 	}
 	b.restore(&kept)
+	b.rememberChunks(&kept)
 	if err := b.removeDropped(); err != nil {
 		return err
 	}
@@ -181,8 +186,10 @@ type kept struct {
 	found  bool   // there was anything
 	damage string // what was wrong with it
 	write  uint64
-	whole  bool  // all of it came from the journal of generation state.Gen
-	good   int64 // length of the journal
+	chunks []event.Chunk // of the batches stored last, as the checkpoint knows them
+	given  []event.Chunk // of batches that were given up since
+	whole  bool          // all of it came from the journal of generation state.Gen
+	good   int64         // length of the journal
 }
 
 // loadKept reads journal and checkpoint. The journal has everything; the checkpoint stands
@@ -200,7 +207,7 @@ func loadKept(fs vfs.FS, dir string, f *files) (k kept, err error) {
 			k.damage = "checkpoint"
 		}
 		check, haveCheck = c, err == nil
-		k.write = c.Write
+		k.write, k.chunks = c.Write, c.Chunks
 	}
 	for i := len(f.journals) - 1; i >= 0 && !k.found; i-- {
 		b, err := readAll(fs, path.Join(dir, journalName(f.journals[i])))
@@ -212,6 +219,7 @@ func loadKept(fs vfs.FS, dir string, f *files) (k kept, err error) {
 			continue // one that was being begun, or damage: then the checkpoint has more
 		}
 		k.state, k.found, k.whole, k.good = s, true, true, int64(good)
+		k.given = s.Chunks
 		if haveCheck && (check.Gen > s.Gen || check.Gen == s.Gen && check.Journal > int64(good)) {
 			k.damage, k.whole = "settle journal", false
 			if check.Gen > s.Gen {
@@ -444,6 +452,7 @@ func (b *Buffer) closeFiles() {
 	b.discardSpare()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.leaveShare()
 	for _, s := range b.segments {
 		b.closeFile(s)
 	}

@@ -100,7 +100,11 @@ func (b *Buffer) readNext(k *Run) (*Gap, bool) {
 			return gap, false
 		}
 	}
+	was := b.reader.seg
 	b.reader.seg, b.reader.off = f.seg, f.off+f.hdr.Size()
+	if was != f.seg && was != nil {
+		b.rest(was)
+	}
 	h := b.window.take()
 	h.init(f)
 	b.mu.Unlock()
@@ -273,7 +277,11 @@ func (b *Buffer) readerSegment() (*segmentFile, uint64) {
 		if r.seg != nil && s.first < r.seg.first {
 			continue
 		}
+		was := r.seg
 		r.seg, r.off = s, 0
+		if was != nil {
+			b.rest(was)
+		}
 		return s, limit
 	}
 	return nil, 0
@@ -360,6 +368,7 @@ func (b *Buffer) unref(s *segmentFile) {
 	if s.refs == 0 && s.gone {
 		b.closeFile(s)
 	}
+	b.rest(s)
 }
 
 // closeFile closes s, now or with the last read. mu is held.

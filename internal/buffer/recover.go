@@ -35,6 +35,9 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 	if err != nil {
 		return err
 	}
+	if err := b.noteEarlier(k.state.Drops); err != nil {
+		return err
+	}
 	if n := len(b.segments); n > 0 {
 		b.segments[n-1].end = end
 		if err := b.rewrite(b.segments[n-1], k.state.Stored.Seq); err != nil {
@@ -244,7 +247,7 @@ func (b *Buffer) scan(s *segmentFile, size int64, payloads bool) (good int64, en
 				off += h.Size()
 				continue
 			}
-			b.repeats.note(f.buf[segment.HeaderSize : segment.HeaderSize+int(h.Raw)])
+			b.repeats.note(f.buf[segment.HeaderSize:segment.HeaderSize+int(h.Raw)], b.o.Repeats)
 		}
 		off += h.Size()
 		good, end = off, h.End()

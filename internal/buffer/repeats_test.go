@@ -81,21 +81,71 @@ func TestKillRemembersMessages(t *testing.T) {
 }
 
 func TestRepeatsAreBounded(t *testing.T) {
-	var r repeats
-	put := func(i int) {
-		e := event.Batch{Tag: "t", Count: 1, Chunk: event.Chunk{byte(i), byte(i >> 8), byte(i >> 16), 1}, Entries: event.AppendEntry(nil, 1e9, []byte{0x80})}
+	b := &Buffer{}
+	const limit = 1000
+	id := func(i int) event.Chunk { return event.Chunk{byte(i), byte(i >> 8), byte(i >> 16), 1} }
+	for i := range 5 * limit {
+		e := event.Batch{Tag: "t", Count: 1, Chunk: id(i), Entries: event.AppendEntry(nil, 1e9, []byte{0x80})}
 		f := (&pool{}).get(smallest)
 		f.add(&e)
-		r.note(f.payload())
+		b.repeats.note(f.payload(), limit)
 	}
-	for i := range 3 * maxRepeats {
-		put(i)
-	}
-	if n := len(r.cur) + len(r.old); n > 2*maxRepeats {
+	if n := len(b.repeats.list); n > 2*limit || n < limit {
 		t.Errorf("%d messages are remembered", n)
 	}
-	b := &Buffer{repeats: r}
-	if i := 3*maxRepeats - 1; !b.Known(event.Chunk{byte(i), byte(i >> 8), byte(i >> 16), 1}) {
-		t.Error("the last message is forgotten")
+	if !b.Known(id(5*limit-1)) || !b.Known(id(4*limit)) || b.Known(id(2*limit)) {
+		t.Error("it does not know the last messages")
+	}
+}
+
+// TestChunksOutliveSegments is that the last ids are known at every start, also when the
+// segments with them were delivered and removed.
+func TestChunksOutliveSegments(t *testing.T) {
+	fs := vfstest.New()
+	o := testOptions(t, fs, "q")
+	o.Limit, o.Segment, o.Lean = 1<<20, 4<<10, true
+	ctx := context.Background()
+	id := func(i int) event.Chunk { return event.Chunk{byte(i), byte(i >> 8), 1} }
+	n := 0
+	for round := range 6 {
+		o.Book = &ledger.Book{}
+		o.FS = fs
+		b := mustOpen(t, o)
+		got := b.Chunks()
+		if len(got) < min(n, leastChunks) {
+			t.Fatalf("round %d: %d ids of %d", round, len(got), n)
+		}
+		for i, c := range got {
+			if want := id(n - len(got) + i); c != want {
+				t.Fatalf("round %d: id %d of %d is %v, want %v", round, i, len(got), c, want)
+			}
+		}
+		for range 40 * (round % 3) {
+			e := batchOf("t", n, 1, 100)
+			e.Chunk = id(n)
+			n++
+			seq, err := b.Append(ctx, e)
+			if err == nil {
+				err = b.WaitStored(ctx, uint64(seq))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round%2 == 0 {
+			for b.Stats().PendingEvents > 0 {
+				settleNext(t, b)
+			}
+			if err := b.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round == 4 {
+			old := fs
+			fs = old.Kill()
+			abort(b)
+			continue
+		}
+		mustClose(t, b)
 	}
 }

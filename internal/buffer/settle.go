@@ -178,7 +178,7 @@ func (b *Buffer) condemnFinished(mark uint64) {
 	b.mu.Lock()
 	// The tail is given up too when room is short and all of it has ended.
 	if t := b.tail; t != nil && mark >= b.stored.Seq && t.size > 0 &&
-		(b.roomFor(b.o.Segment) != 0 || b.volatile && t.size > b.o.Segment/4) {
+		(b.roomFor(b.o.Segment) != 0 || (b.volatile || b.o.Lean) && t.size > b.o.Segment/4) {
 		b.tail = nil
 	}
 	for len(b.segments) > 0 && b.segmentEnd(0) <= mark && b.segments[0].refs == 0 {

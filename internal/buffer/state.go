@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/buffer/segment"
+	"weir/internal/event"
 	"weir/internal/input"
 	"weir/internal/ledger"
 )
@@ -30,11 +31,13 @@ type Buffer struct {
 	refusals [ledgerReasons]error
 	comp     *segment.Compressor // the committer's
 	scratch  []byte              // the committer's: a compressed frame
+	chunks   []event.Chunk       // the committer's: of the batches stored last
 	decomp   sync.Pool           // of *segment.Decompressor
 	blocks   sync.Pool           // of *Run
 	tags     tagCache            // the reader's
 
 	storedSeq, markSeq atomic.Uint64 // stored.Seq-1 and mark.Seq-1, for a look without the lock
+	roomElsewhere      atomic.Bool   // another buffer has given room back to the Share
 
 	journalMu sync.Mutex // guards journal; held while the books change, so that both agree
 	journal   journal
@@ -50,6 +53,7 @@ type Buffer struct {
 	maxOpen      int64 // bound of waitingBytes
 	ceiling      int64 // the largest limit so far: what was reserved below it may be written
 	used         int64 // lengths of all segment files
+	shared       int64 // what Options.Share has booked for this buffer
 	flying       int64 // length of the frame that the committer has
 	reserved     int64
 	waitingBytes int64 // batches reserved or committed that the committer has not taken
@@ -84,15 +88,17 @@ type Buffer struct {
 	gapsDue   bool              // they are to be written down now
 	untold    int               // gaps in the window that have not been told
 
-	dirty     bool // something changed since the last checkpoint
-	unsynced  bool // Interval: written since the last sync
-	sealed    bool // no more appends
-	stopping  bool // the committer ends once everything is stored
-	giveUp    bool // … or at once
-	ended     bool // the committer has ended
-	finished  bool // closed for the reader
-	wantClean bool // the committer is to remove finished segments now
-	wantSpare bool // the committer is to make a segment ready now
+	dirty     bool   // something changed since the last checkpoint
+	unsynced  bool   // Interval: written since the last sync
+	sealed    bool   // no more appends
+	stopping  bool   // the committer ends once everything is stored
+	giveUp    bool   // … or at once
+	ended     bool   // the committer has ended
+	finished  bool   // closed for the reader
+	wantClean bool   // the committer is to remove finished segments now
+	wantSpare bool   // the committer is to make a segment ready now
+	wantBytes int64  // Lean: for so many bytes
+	restedAt  uint64 // Lean: stored.Seq at the last tick
 
 	storedWait, markWait, roomWait, readWait waiters
 

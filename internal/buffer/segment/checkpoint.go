@@ -3,8 +3,6 @@ package segment
 import (
 	"encoding/binary"
 	"errors"
-
-	"weir/internal/event"
 )
 
 // SlotSize is the length of one of the checkpoint file's two slots. A slot is written as a
@@ -24,13 +22,9 @@ var ErrCheckpoint = errors.New("checkpoint is damaged")
 // the journal was durable with it.
 type Checkpoint struct {
 	State
-	Write   uint64        // counts writes; the higher slot is the newer one
-	Journal int64         // bytes of the journal of generation Gen that were durable
-	Chunks  []event.Chunk // of the batches stored last, oldest first; at most MaxChunks are kept
+	Write   uint64 // counts writes; the higher slot is the newer one
+	Journal int64  // bytes of the journal of generation Gen that were durable
 }
-
-// MaxChunks is how many Chunks fit a slot.
-const MaxChunks = 128
 
 // AppendSlot appends a slot, padded to SlotSize. Slot Write%2 is the place for it.
 func AppendSlot(dst []byte, c *Checkpoint) []byte {
@@ -41,11 +35,7 @@ func AppendSlot(dst []byte, c *Checkpoint) []byte {
 	w := &Builder{b: dst}
 	w.state(&c.State)
 	w.b = binary.AppendUvarint(w.b, uint64(c.Journal))
-	chunks := c.Chunks[max(0, len(c.Chunks)-MaxChunks):]
-	w.b = binary.AppendUvarint(w.b, uint64(len(chunks)))
-	for i := range chunks {
-		w.b = append(w.b, chunks[i][:]...)
-	}
+	w.chunks(c.Chunks)
 	dst = w.b
 	slot := dst[at:]
 	binary.LittleEndian.PutUint32(slot[8:], uint32(len(slot)-slotHead))
@@ -109,14 +99,6 @@ func readSlot(slot []byte) (c Checkpoint, ok bool) {
 	r := &reader{b: slot[slotHead:]}
 	c.State = r.state()
 	c.Journal = int64(r.uvarint())
-	if len(r.b) == 0 {
-		return c, !r.bad && c.Journal >= 0 // written before there were Chunks
-	}
-	count := r.uvarint()
-	for i := uint64(0); i < count && !r.bad; i++ {
-		var chunk event.Chunk
-		copy(chunk[:], r.bytes(uint64(len(chunk))))
-		c.Chunks = append(c.Chunks, chunk)
-	}
+	c.Chunks = r.chunks()
 	return c, !r.bad && c.Journal >= 0
 }

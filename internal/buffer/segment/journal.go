@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/internal/event"
 	"weir/internal/ledger"
 )
 
@@ -16,6 +17,7 @@ const (
 	recDoor     = 4 // what was booked without going through the buffer
 	recMiss     = 5 // a gap of events lost before they could be appended
 	recJoin     = 6 // likewise recDrop, joined with an earlier one
+	recChunks   = 7 // ids of batches that were given up
 )
 
 // recordHead is length of the body, checksum of kind and body, kind.
@@ -65,6 +67,9 @@ type State struct {
 	Door  ledger.Sheet // what was booked beside it: filtered, refused
 	Parts []Part       // what has ended at or behind the mark; fates are not kept (None)
 	Drops []Drop       // likewise for whole runs
+	// Chunks are the ids of the batches stored last, oldest first; at most MaxChunks are kept.
+	// The journal has those that were given up since its beginning.
+	Chunks []event.Chunk
 
 	kept, keptDrops int // left by the last trim
 }
@@ -174,6 +179,9 @@ func (w *Builder) Snapshot(s *State) []byte {
 	w.b = binary.AppendUvarint(w.b, uint64(len(s.Drops)))
 	for i := range s.Drops {
 		w.drop(&s.Drops[i])
+	}
+	if len(s.Chunks) > 0 {
+		w.chunks(s.Chunks)
 	}
 	return w.Bytes()
 }
@@ -331,6 +339,7 @@ func Replay(b []byte) (s State, good int, err error) {
 	for i := r.uvarint(); i > 0 && !r.bad; i-- {
 		s.Drops = append(s.Drops, r.drop())
 	}
+	s.Chunks = r.chunks()
 	if r.bad {
 		return State{}, 0, fmt.Errorf("read the snapshot at its head: %w", ErrJournal)
 	}
@@ -364,6 +373,8 @@ func (s *State) apply(kind byte, body []byte) bool {
 		return s.applyMiss(body)
 	case recJoin:
 		return s.applyJoin(body)
+	case recChunks:
+		return s.applyChunks(body)
 	case recDoor:
 		r := &reader{b: body}
 		door := r.sheet()

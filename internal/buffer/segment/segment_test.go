@@ -146,6 +146,9 @@ func drawState(t *rapid.T) State {
 	for range rapid.IntRange(0, 5).Draw(t, "parts") {
 		s.Parts = append(s.Parts, Part{Seq: s.Mark.Seq + rapid.Uint64Range(0, 1000).Draw(t, "seq"), First: rapid.Uint32().Draw(t, "first"), Count: rapid.Uint32().Draw(t, "count")})
 	}
+	for i := range rapid.IntRange(0, MaxChunks).Draw(t, "chunks") {
+		s.Chunks = append(s.Chunks, event.Chunk{byte(i), byte(i >> 8), 1})
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "drops") {
 		d := Drop{Start: s.Mark, Reason: ledger.BufferFull, Events: rapid.Uint64Range(0, 50).Draw(t, "events")}
 		d.End = Pos{Seq: d.Start.Seq + 5, Events: d.Start.Events + 50}
@@ -173,9 +176,6 @@ func TestStateRoundTrip(t *testing.T) {
 		}
 		c := Checkpoint{State: want, Write: rapid.Uint64().Draw(t, "write"), Journal: rapid.Int64Range(0, 1<<62).Draw(t, "journal")}
 		c.Parts, c.Drops = nil, nil
-		for i := range rapid.IntRange(0, MaxChunks).Draw(t, "chunks") {
-			c.Chunks = append(c.Chunks, event.Chunk{byte(i), byte(i >> 8), 1})
-		}
 		slot := AppendSlot(nil, &c)
 		if len(slot) != SlotSize {
 			t.Fatal(len(slot))
@@ -282,10 +282,11 @@ func FuzzFrames(f *testing.F) {
 func FuzzJournal(f *testing.F) {
 	var w Builder
 	f.Add(bytes.Clone(w.Snapshot(&State{Mark: Pos{Seq: 1}, Parts: []Part{{Seq: 5, Count: 2}}, Drops: []Drop{{End: Pos{Seq: 4}, Tags: []TagLoss{{Tag: "x"}}}}})))
-	f.Add(AppendSlot(nil, &Checkpoint{Write: 3, Chunks: []event.Chunk{{1}, {2}}}))
+	f.Add(AppendSlot(nil, &Checkpoint{Write: 3, State: State{Chunks: []event.Chunk{{1}, {2}}}}))
 	gap := Drop{Start: Pos{Seq: 4}, End: Pos{Seq: 5}, Events: 9, Reason: ledger.WireLoss, Miss: true, Tags: []TagLoss{{Tag: "x", Events: 9}}}
-	for _, seed := range [][]byte{w.Miss(0, &gap, &ledger.Sheet{}), w.Miss(4, &gap, &ledger.Sheet{}), w.Join(4, &Drop{Start: Pos{Seq: 1}, End: Pos{Seq: 4}})} {
-		f.Add(bytes.Clone(seed[recordHead:]))
+	clone := func(rec []byte) []byte { return bytes.Clone(rec[recordHead:]) }
+	for _, seed := range [][]byte{clone(w.Miss(0, &gap, &ledger.Sheet{})), clone(w.Miss(4, &gap, &ledger.Sheet{})), clone(w.Join(4, &Drop{Start: Pos{Seq: 1}, End: Pos{Seq: 4}})), clone(w.Chunks([]event.Chunk{{1}, {2}}))} {
+		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if s, good, err := Replay(b); err == nil {
