@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"slices"
+	"unicode/utf8"
 
 	"weir/internal/event"
 	"weir/internal/input/docker/frame"
@@ -24,6 +25,7 @@ type draft struct {
 	enc   [maxTags][]byte // entries of all parts
 	open  [maxTags]span   // of the part that grows
 	part  int
+	text  []byte // scratch of emit
 	steps []step
 	ready []event.Batch // the batches of steps, once finish was called
 }
@@ -76,7 +78,12 @@ func (d *draft) emit(e lines.Event) {
 		d.lose(tag, e.Lost, e.LostBytes, t)
 		return
 	}
-	d.enc[tag] = appendEntry(d.enc[tag], t, e.Message)
+	message := e.Message
+	if !utf8.Valid(message) {
+		d.text = lines.AppendUTF8(d.text[:0], message)
+		message = d.text
+	}
+	d.enc[tag] = appendEntry(d.enc[tag], t, message)
 	s := &d.open[tag]
 	if s.count == 0 {
 		s.first, s.last = t, t

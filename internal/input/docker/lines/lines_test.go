@@ -254,3 +254,17 @@ func TestPlainAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for chunks", n)
 	}
 }
+
+func TestAppendUTF8(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "plain": "plain", "é😃": "é😃", "a\xffb": "a\ufffdb", "\xf0\x9f\x98": "\ufffd\ufffd\ufffd", "\xed\xa0\x80x": "\ufffd\ufffd\ufffdx",
+	} {
+		got := string(lines.AppendUTF8([]byte("-"), []byte(in)))
+		if got != "-"+want {
+			t.Errorf("%q: %q, want %q", in, got, "-"+want)
+		}
+		if len(got)-1 != lines.Size([]byte(in)) {
+			t.Errorf("%q: Size says %d, it has %d", in, lines.Size([]byte(in)), len(got)-1)
+		}
+	}
+}

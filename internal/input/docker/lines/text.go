@@ -48,6 +48,20 @@ func count(b []byte, limit int) (n, size int) {
 	return n, size
 }
 
+// AppendUTF8 appends b with U+FFFD in the place of each byte that is no UTF-8, which is how
+// Docker's own driver sends it.
+func AppendUTF8(dst, b []byte) []byte {
+	for len(b) > 0 {
+		n := ascii(b)
+		dst, b = append(dst, b[:n]...), b[n:]
+		if len(b) > 0 {
+			r, n := utf8.DecodeRune(b)
+			dst, b = utf8.AppendRune(dst, r), b[n:]
+		}
+	}
+	return dst
+}
+
 // ascii gives how many bytes at the beginning of b are ASCII.
 func ascii(b []byte) int {
 	n := 0
