@@ -27,13 +27,11 @@ func (r *reader) names(o *Options) {
 	if tag == "" {
 		tag = "{{.FullID}}"
 	}
-	stream, ok := r.template("log-tag", tag, false, &r.info), true
+	stream := r.template("log-tag", tag, false, &r.info)
 	if v := r.cfg[keyStream]; v != "" {
 		key, stream = keyStream, r.template(keyStream, v, literal, &r.info)
 	}
-	if ok = stream != nil; ok {
-		o.Stream = r.name(key, stream, badStream, legalStream, sanitize)
-	}
+	o.Stream = r.name(key, stream, badStream, legalStream, sanitize)
 
 	if v := r.cfg[keyStderr]; v != "" {
 		o.StderrStream = r.name(keyStderr, r.template(keyStderr, v, literal, ofStderr{&r.info, o.Stream, "stderr"}), badStream, legalStream, sanitize)

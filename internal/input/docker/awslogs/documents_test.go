@@ -1,0 +1,58 @@
+package awslogs
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+const root = "../../../../"
+
+// TestOptionsAreDocumented looks for each option in the table of docs/docker.md.
+func TestOptionsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile(root + "docs/docker.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range known() {
+		if group, _, ok := strings.Cut(key, "-"); ok && group == "cache" {
+			continue // they share a row
+		}
+		if !strings.Contains(string(b), "| `"+key+"`") && !strings.Contains(string(b), ", `"+key+"` |") {
+			t.Errorf("docs/docker.md has no row for %s", key)
+		}
+	}
+}
+
+// TestExamples reads the options of the examples as the driver does.
+func TestExamples(t *testing.T) {
+	b, err := os.ReadFile(root + "deploy/docker/daemon.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var daemon struct {
+		Opts map[string]string `json:"log-opts"`
+	}
+	if err := json.Unmarshal(b, &daemon); err != nil {
+		t.Fatal(err)
+	}
+	compose, err := os.ReadFile(root + "deploy/docker/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(compose), "options:\n")
+	opts := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && key[0] != '#' {
+			opts[key] = strings.Trim(value, `"'`)
+		}
+	}
+	for name, opts := range map[string]map[string]string{"daemon.json": daemon.Opts, "compose.yaml": opts} {
+		i := container()
+		i.Config = opts
+		if o, err := Parse(i, Env{Hostname: "host-1"}); err != nil || len(opts) < 4 {
+			t.Errorf("%s: %v: %+v, %v", name, opts, o, err)
+		}
+	}
+}
