@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,11 +60,11 @@ func TestTroubleHoldsNoSlot(t *testing.T) {
 	for _, kind := range []output.Kind{output.Unavailable, output.Denied, output.Credentials, output.Throttled} {
 		synctest.Test(t, func(t *testing.T) {
 			ill, well := newFake(), newFake()
-			heal := false
+			var heal atomic.Bool
 			ill.limit = 10
 			ill.answer = func(string, []uint32) output.Result {
 				time.Sleep(10 * time.Millisecond)
-				if heal {
+				if heal.Load() {
 					return output.Result{}
 				}
 				return fails(kind)
@@ -82,7 +83,7 @@ func TestTroubleHoldsNoSlot(t *testing.T) {
 					t.Fatalf("%v: %d of %d events have arrived beside a fault", kind, n, i)
 				}
 			}
-			heal = true
+			heal.Store(true)
 			time.Sleep(5 * time.Minute)
 			for i := range 4 {
 				ascending(t, fmt.Sprint(kind, i), ill.got(fmt.Sprint("l", i)), 0, 50)

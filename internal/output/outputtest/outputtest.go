@@ -30,7 +30,8 @@ type Subject struct {
 	// Unnamed is a record for which the output has no lane; nil if there is none.
 	Unnamed []byte
 	// Received gives, for each event that arrived at the destination of the output opened
-	// last, the number i of its record, in order. nil leaves those checks out.
+	// last, the number i of its record, in order, without notices. nil leaves those checks
+	// out.
 	Received func() []int
 	// Fail makes the next request of the output opened last fail; nil leaves those checks
 	// out.
@@ -57,6 +58,8 @@ func Run(t *testing.T, s Subject) {
 	t.Run("SendAgain", s.sendAgain)
 	t.Run("Cancelled", s.cancelled)
 	t.Run("Concurrent", s.concurrent)
+	t.Run("Tell", s.tell)
+	t.Run("Free", s.free)
 }
 
 const second = event.Time(time.Second)
