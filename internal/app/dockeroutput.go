@@ -174,7 +174,7 @@ func (s *dockerOutputs) try(o *dockerOutput) (*cloudwatch.Output, error) {
 	p := s.params(&o.key)
 	opt := cloudwatch.Options{
 		Params: p, ID: o.key.String(), Log: s.d.log.With("output", o.key.String()), Tokens: s.tokens,
-		LaneIsTag: true, Notice: o.key.notice, NoGroups: !o.key.createGroup, NoStreams: !o.key.createStream,
+		LaneIsTag: true, Notice: o.key.notice, NoGroups: !o.key.createGroup,
 	}
 	out, err := cloudwatch.New(s.ctx, opt)
 	if !errors.Is(err, awsx.ErrRegion) {
@@ -205,7 +205,7 @@ const messageKey = "m"
 func (s *dockerOutputs) params(k *serviceKey) cloudwatch.Params {
 	p := cloudwatch.Params{
 		GroupName: "-", StreamName: "-", // lanes come from tags
-		AutoCreate:  k.createGroup || k.createStream,
+		AutoCreate:  k.createStream, // without it awslogs does not create groups either
 		MessageKeys: []string{messageKey}, MaxEvents: 10_000, LogFormat: k.format, OnOversize: "split", KeepEmptyFields: true,
 	}
 	p.Region, p.Endpoint, p.SSLVerifyPeer, p.RequestDeadline = k.region, k.endpoint, true, 30*time.Second

@@ -22,6 +22,9 @@ type dockerQueue struct {
 }
 
 const (
+	// A full spool gives up its oldest events in pieces of this size: a 64th of the limit
+	// within these bounds.
+	dockerLeast, dockerMost = 1 << 20, 4 << 20
 	// dockerRecent is what is kept in memory of a container's events. What was pushed out is
 	// in the kernel's cache.
 	dockerRecent = 128 << 10
@@ -31,9 +34,10 @@ const (
 
 func openDockerQueue(c *dockerContainer, dir string) (*dockerQueue, error) {
 	q := &dockerQueue{c: c, backlog: dir != c.dir, book: &ledger.Book{}}
+	limit := c.queueLimit(dir)
 	o := buffer.Options{
-		FS: vfs.OS{}, Dir: dir, Book: q.book, Log: c.log, Limit: c.queueLimit(dir), MinFree: c.d.limits.minFree, Overflow: buffer.DropOldest,
-		Durability: buffer.Interval, Recent: dockerRecent, Beside: besideQueue,
+		FS: vfs.OS{}, Dir: dir, Book: q.book, Log: c.log, Limit: limit, MinFree: c.d.limits.minFree, Overflow: buffer.DropOldest,
+		Durability: buffer.Interval, Segment: min(max(limit/64, dockerLeast), dockerMost), Recent: dockerRecent, Beside: besideQueue,
 		Tell: c.info.Options.LossNotice != "", Share: c.d.limits.share, Repeats: dockerRepeats, Lean: true,
 	}
 	if c.info.Options.DropNewest {
