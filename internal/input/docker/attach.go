@@ -39,19 +39,23 @@ func (s *session) attach() error {
 func (s *session) openSpool() error {
 	var lost Counts
 	var t trouble
-	for {
-		spool, err := s.p.o.Host.Open(&s.stats.Container)
-		t.note(s.log, "the spool of a running container cannot be opened; what does not fit into its pipe is lost",
-			"the spool of a running container is open", err)
-		if err == nil {
-			s.spool = spool
-			break
+	again := time.NewTicker(s.p.o.pace)
+	defer again.Stop()
+	for next := time.Now(); s.spool == nil; {
+		if !time.Now().Before(next) {
+			spool, err := s.p.o.Host.Open(&s.stats.Container)
+			t.note(s.log, "the spool of a running container cannot be opened; what does not fit into its pipe is lost",
+				"the spool of a running container is open", err)
+			if err == nil {
+				s.spool = spool
+				break
+			}
+			next = time.Now().Add(spoolWait)
 		}
-		s.pause(spoolWait)
 		select {
+		case <-again.C:
 		case <-s.p.leave:
 			return errLeave
-		default:
 		}
 		if err := s.discard(&lost); err != nil && !errors.Is(err, errEmpty) && !errors.Is(err, io.EOF) {
 			return err
