@@ -54,6 +54,7 @@ type App struct {
 	ctx       context.Context    // of the inputs
 	running   sync.WaitGroup     // inputs
 	retiring  sync.WaitGroup     // outputs that a reload has removed
+	holding   sync.WaitGroup     // holds that a reload has replaced
 	importing sync.WaitGroup     // importers of what Fluentd left; they end with the buffers
 	retireCtx context.Context    // ends what they may still do
 	endRetire context.CancelFunc
@@ -65,6 +66,14 @@ type generation struct {
 	outputs map[*outputPlan]*runningOutput
 	order   []*runningOutput // as in the file
 	routes  *resolver
+}
+
+// holds are the filters that hold events; none before the outputs are built.
+func (g *generation) holds() *pipeline.Holds {
+	if g.routes == nil {
+		return pipeline.NewHolds()
+	}
+	return g.routes.holds
 }
 
 // New prepares an App for a plan that has no errors. Nothing is opened.
@@ -130,6 +139,7 @@ func (a *App) start(undo *cleanups) (err error) {
 	if a.stopped {
 		return errStopped
 	}
+	g.routes.holds.Start()
 	for _, in := range a.inputs {
 		a.runInput(in)
 	}
@@ -144,6 +154,10 @@ func (a *App) Done() <-chan struct{} { return a.done }
 
 // Flush sends what waits at once.
 func (a *App) Flush() {
+	a.mu.Lock()
+	holds := a.gen.holds()
+	a.mu.Unlock()
+	flushHolds(holds)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, r := range a.gen.order {
@@ -170,7 +184,11 @@ func (a *App) Stop(ctx context.Context) {
 	for _, r := range a.gen.order {
 		r.hurry() // senders may wait for what they sent to be delivered
 	}
+	holds := a.gen.holds()
+	holds.Hurry() // likewise
 	waitOrDone(ctx, &a.running)
+	waitOrDone(ctx, &a.holding)
+	holds.Stop(ctx)
 
 	var wg sync.WaitGroup
 	for _, r := range a.gen.order {

@@ -18,10 +18,21 @@ import (
 // fillRandom fills b for Ruby's random numbers.
 func fillRandom(b []byte) { _, _ = rand.Read(b) } // it never fails
 
-// filterPlan is one <filter>, built: filters are pure and hold nothing.
+// filterPlan is one <filter>, built: filters are pure and hold nothing, and what a holder
+// holds is elsewhere.
 type filterPlan struct {
 	id, typ string
+	pos     fluentconf.Pos
 	filter  filter.Filter
+	holder  filter.Holder // in place of filter
+}
+
+// late is the label for events that a holder has held too long; "" for none.
+func (f *filterPlan) late() string {
+	if c, ok := f.holder.(*filter.Concat); ok {
+		return c.TimeoutLabel()
+	}
+	return ""
 }
 
 // filter reads a <filter>; nil after an error.
@@ -34,7 +45,7 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 	if prm := s.Get("@id"); prm != nil {
 		id = prm.Value.Text
 	}
-	fp := &filterPlan{typ: typ, id: p.identify(s, typ, id)}
+	fp := &filterPlan{typ: typ, pos: s.Pos, id: p.identify(s, typ, id)}
 	if typ == "kubernetes_metadata" {
 		p.d.Warn(pos, "kubernetes_metadata asks no API server here: events pass as they come", "let Fluent Bit's kubernetes filter add the metadata where the pods run")
 		fp.filter = passing{}
@@ -54,19 +65,32 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 		}
 		return fp
 	}
-	f, known := filter.New(s, filter.Env{
-		Hostname: p.env.Hostname, Location: p.env.Location, Pos: s.Pos,
-		Lookup: p.env.Lookup, Now: time.Now, Random: fillRandom, PID: os.Getpid(),
-	}, p.d)
+	f, known := filter.New(s, p.filterEnv(s), p.d)
 	if !known {
-		p.d.Error(pos, fmt.Sprintf("weir has no filter of type %q", typ), "filters are grep, parser, record_transformer, prometheus, stdout and kubernetes_metadata, which passes events on")
-		return nil
+		h, known := filter.NewHolder(s, p.filterEnv(s), p.d)
+		if !known {
+			p.d.Error(pos, fmt.Sprintf("weir has no filter of type %q", typ),
+				"filters are grep, parser, record_transformer, concat, detect_exceptions, prometheus, stdout and kubernetes_metadata, which passes events on")
+		}
+		if h == nil {
+			return nil
+		}
+		fp.holder = h
+		return fp
 	}
 	if f == nil {
 		return nil
 	}
 	fp.filter = f
 	return fp
+}
+
+// filterEnv is what a filter takes from its surroundings.
+func (p *planner) filterEnv(s *fluentconf.Section) filter.Env {
+	return filter.Env{
+		Hostname: p.env.Hostname, Location: p.env.Location, Pos: s.Pos,
+		Lookup: p.env.Lookup, Now: time.Now, Random: fillRandom, PID: os.Getpid(),
+	}
 }
 
 // stdoutFilter is <filter> @type stdout: it writes every event and passes it on.

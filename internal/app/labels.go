@@ -14,12 +14,8 @@ func (p *planner) unusedLabels() {
 	}
 	for _, c := range p.contexts {
 		for _, r := range c.table.Rules() {
-			if r.IsMatch {
-				for _, e := range r.Match.ends {
-					for _, l := range e.refers() {
-						named[l] = true
-					}
-				}
+			for _, ref := range refers(r) {
+				named[ref.label] = true
 			}
 		}
 	}

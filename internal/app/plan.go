@@ -2,12 +2,10 @@ package app
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
-	"weir/internal/pipeline"
 	"weir/internal/retag"
 	"weir/internal/router"
 	"weir/internal/web/fluentd"
@@ -68,18 +66,37 @@ type endPlan struct {
 	relabel  string
 	rewrite  *retag.Rewriter
 	route    *routePlan
+	detect   *detectPlan
 	label    string   // @label of a rewriter
 	labels   []string // all labels that a rewriter or a route names
 	pos      fluentconf.Pos
 	optional bool
+	fallback bool // ignore_if_prev_success
 }
 
-// refers lists the labels that an end sends to.
-func (e *endPlan) refers() []string {
-	if e.relabel != "" {
-		return []string{e.relabel}
+// labelRef is the name of a label where something refers to it.
+type labelRef struct {
+	label string
+	pos   fluentconf.Pos
+}
+
+// refers lists the labels that a rule sends events to.
+func refers(r router.Rule[*filterPlan, *matchPlan]) (refs []labelRef) {
+	if !r.IsMatch {
+		if l := r.Filter.late(); l != "" {
+			refs = append(refs, labelRef{l, r.Filter.pos})
+		}
+		return refs
 	}
-	return e.labels
+	for _, e := range r.Match.ends {
+		if e.relabel != "" {
+			refs = append(refs, labelRef{e.relabel, e.pos})
+		}
+		for _, l := range e.labels {
+			refs = append(refs, labelRef{l, e.pos})
+		}
+	}
+	return refs
 }
 
 // planner collects a Plan and every mistake on the way.
@@ -232,6 +249,12 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 			return nil
 		}
 		m.ends = []endPlan{*e}
+	case "detect_exceptions":
+		e := p.detect(s)
+		if e == nil {
+			return nil
+		}
+		m.ends = []endPlan{*e}
 	case "route":
 		e := p.route(s)
 		if e == nil {
@@ -249,6 +272,10 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 // circle warns about a rewrite_tag_filter whose new tags its own <match> takes again.
 func (p *planner) circle(pattern *router.Pattern, m *matchPlan) {
 	for _, e := range m.ends {
+		if e.detect != nil && e.label == "" && pattern.All() {
+			p.d.Warn(e.pos, "this <match> takes what comes out of its detect_exceptions again: it goes round in a circle and is dropped",
+				"write a pattern that only takes tags with remove_tag_prefix, or add @label @NAME and the next steps in <label @NAME>")
+		}
 		if e.rewrite == nil || e.label != "" {
 			continue
 		}
@@ -296,103 +323,6 @@ func (p *planner) rewriter(s *fluentconf.Section) *endPlan {
 	return e
 }
 
-// stores reads the <store> sections of a copy or roundrobin.
-func (p *planner) stores(s *fluentconf.Section, kind string) (ends []endPlan, weights []int) {
-	if len(s.All("store")) == 0 {
-		p.d.Error(s.Pos, kind+" has no <store>", "add at least one <store> section with an output")
-	}
-	if prm := s.Get("copy_mode"); prm != nil {
-		switch prm.Value.Text {
-		case "no_copy", "shallow", "deep", "marshal":
-		default:
-			p.d.Error(prm.Value.Pos, fmt.Sprintf("copy_mode %q does not exist", prm.Value.Text), "write no_copy, shallow, deep or marshal; they are all the same here: stores never share")
-		}
-	}
-	for i, st := range s.All("store") {
-		e := endPlan{pos: st.Pos}
-		weight := 1
-		if kind == "roundrobin" {
-			st, weight = p.weight(st)
-		}
-		for _, word := range strings.Fields(st.Arg) {
-			switch {
-			case kind == "roundrobin":
-				p.d.Error(st.Pos, fmt.Sprintf("a <store> of roundrobin does not know the word %q", word), "write <store>")
-			case word == "ignore_error":
-				e.optional = true
-			case word == "ignore_if_prev_success" && i > 0:
-				p.d.Error(st.Pos, "ignore_if_prev_success is not supported", "use <secondary> in the first store, or leave the word out to send to both")
-			default:
-				p.d.Error(st.Pos, fmt.Sprintf("a <store> does not know the word %q", word), "write <store> or <store ignore_error>")
-			}
-		}
-		typ, pos := p.typeOf(st)
-		switch typ {
-		case "":
-			continue
-		case "copy", "roundrobin":
-			p.d.Error(pos, fmt.Sprintf("a <store> cannot be a %s itself", typ), "send it to a label with relabel, and write the "+typ+" there")
-			continue
-		case "relabel":
-			label := st.Get("@label")
-			if label == nil {
-				p.d.Error(st.Pos, "relabel needs a label to send to", "add a line: @label @NAME")
-				continue
-			}
-			e.relabel, e.pos = label.Value.Text, label.Value.Pos
-		case "rewrite_tag_filter":
-			r := p.rewriter(st)
-			if r == nil {
-				continue
-			}
-			r.optional = e.optional
-			e = *r
-		case "route":
-			r := p.route(st)
-			if r == nil {
-				continue
-			}
-			r.optional = e.optional
-			e = *r
-		default:
-			if e.out = p.output(st, typ, pos); e.out == nil {
-				continue
-			}
-		}
-		ends, weights = append(ends, e), append(weights, weight)
-	}
-	if kind == "roundrobin" {
-		p.unused(s, "@type", "type", "@id", "id", "@log_level", "log_level")
-		if len(ends) > 0 && pipeline.NewTurn(weights) == nil {
-			p.d.Error(s.Pos, fmt.Sprintf("the weights %v of the stores give no sequence", weights), "write small whole numbers, one of them above 0")
-		}
-		return ends, weights
-	}
-	p.unused(s, "@type", "type", "@id", "id", "@log_level", "log_level", "copy_mode", "deep_copy")
-	return ends, nil
-}
-
-// weight takes the parameter weight out of a <store> of a roundrobin.
-func (p *planner) weight(st *fluentconf.Section) (*fluentconf.Section, int) {
-	prm := st.Get("weight")
-	if prm == nil {
-		return st, 1
-	}
-	rest := *st
-	rest.Params = nil
-	for _, o := range st.Params {
-		if o.Key != "weight" {
-			rest.Params = append(rest.Params, o)
-		}
-	}
-	n, err := strconv.Atoi(prm.Value.Text)
-	if err != nil || n < 0 {
-		p.d.Error(prm.Value.Pos, fmt.Sprintf("weight %q is no whole number", prm.Value.Text), "write 0, 1, 2 …")
-		n = 1
-	}
-	return &rest, n
-}
-
 // unused warns about parameters that nobody reads.
 func (p *planner) unused(s *fluentconf.Section, known ...string) {
 	for _, prm := range s.Params {
@@ -422,14 +352,9 @@ func (p *planner) links() {
 			continue
 		}
 		for _, r := range c.table.Rules() {
-			if !r.IsMatch {
-				continue
-			}
-			for _, e := range r.Match.ends {
-				for _, l := range e.refers() {
-					if l != "@ROOT" && p.contexts[l] == nil {
-						p.d.Error(e.pos, fmt.Sprintf("label %s is not defined", l), fmt.Sprintf("add <label %s> … </label>", l))
-					}
+			for _, ref := range refers(r) {
+				if ref.label != "@ROOT" && p.contexts[ref.label] == nil {
+					p.d.Error(ref.pos, fmt.Sprintf("label %s is not defined", ref.label), fmt.Sprintf("add <label %s> … </label>", ref.label))
 				}
 			}
 		}

@@ -50,7 +50,8 @@ func (a *App) Reload(plan *Plan) error {
 	// From here on there is no way back, and nothing that can fail.
 	a.replaceOutputs(old, g)
 	a.gen, a.loaded = g, time.Now()
-	a.retire(old, g, a.replaceInputs(next))
+	rest := a.replaceInputs(next)
+	a.retire(old, g, rest, a.replaceHolds(old, g, rest))
 	a.reportOrphans(plan)
 	return nil
 }
@@ -228,7 +229,7 @@ func (a *App) takePort(c change) bool {
 // retire stops outputs that are no longer configured, once nothing can reach them any more
 // and they have delivered what they have. A file buffer keeps what is left after the grace,
 // and is reported; what is in memory is tried until weir stops.
-func (a *App) retire(old, g *generation, rest leftover) {
+func (a *App) retire(old, g *generation, rest leftover, held <-chan struct{}) {
 	grace := g.plan.System.ShutdownGrace
 	for _, r := range old.order {
 		if r.gone || r.del == nil || g.sameRunning(r) {
@@ -238,6 +239,7 @@ func (a *App) retire(old, g *generation, rest leftover) {
 			wait, cancel := context.WithTimeout(a.retireCtx, max(grace, windDown))
 			rest.wait(wait)
 			cancel()
+			<-held
 			ctx, cancel := a.retireCtx, func() {}
 			if r.plan.dir != "" {
 				ctx, cancel = context.WithTimeout(ctx, grace)

@@ -20,6 +20,8 @@ type resolver struct {
 	log       *slog.Logger
 	contexts  map[string]*pipeline.Routes   // routes by label, remembered
 	turns     map[*matchPlan]*pipeline.Turn // of each roundrobin, for all its tags
+	holds     *pipeline.Holds
+	holdOf    map[holdKey]*pipeline.Hold
 }
 
 // newResolver makes a resolver whose routes end at targets, or in the book unmatched.
@@ -39,6 +41,7 @@ func newResolver(plan *Plan, targets map[*outputPlan]*pipeline.Target, unmatched
 	for label := range plan.contexts {
 		r.contexts[label] = pipeline.NewRoutes(func(tag string) *pipeline.Node { return r.node(label, tag, nil) })
 	}
+	r.makeHolds()
 	return r
 }
 
@@ -69,16 +72,15 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 		return nil
 	}
 	n := &pipeline.Node{Turn: r.turns[m]}
-	for _, f := range filters {
-		n.Filters = append(n.Filters, f.filter)
-	}
-	for _, e := range m.ends {
-		end := pipeline.End{Optional: e.optional}
+	for i, e := range m.ends {
+		end := pipeline.End{Optional: e.optional, Fallback: e.fallback}
 		switch {
 		case e.out != nil:
 			end.Target = r.targets[e.out]
 		case e.rewrite != nil:
 			end.Rewrite = r.rewrite(e, label)
+		case e.detect != nil:
+			end.Hold = r.detect(&m.ends[i], label, tag, append(slices.Clip(way), step))
 		case e.route != nil:
 			if end.Next = r.route(e.route, label, tag, append(slices.Clip(way), step)); end.Next == nil {
 				end.Target = r.unmatched
@@ -89,6 +91,13 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 			}
 		}
 		n.Ends = append(n.Ends, end)
+	}
+	for _, f := range slices.Backward(filters) {
+		if f.holder != nil {
+			n = &pipeline.Node{Ends: []pipeline.End{{Hold: &pipeline.Door{Hold: r.holdOf[holdKey{label, f, nil}], Next: n}}}}
+		} else {
+			n.Filters = slices.Insert(n.Filters, 0, f.filter)
+		}
 	}
 	return n
 }
@@ -155,6 +164,9 @@ func (p *Plan) summarize(b *strings.Builder, label string, depth int, seen map[s
 	for _, r := range c.table.Rules() {
 		if !r.IsMatch {
 			fmt.Fprintf(b, "%sfilter %s: %s\n", indent, r.Pattern, r.Filter.typ)
+			if l := r.Filter.late(); l != "" {
+				p.summarize(b, l, depth+1, seen)
+			}
 			continue
 		}
 		fmt.Fprintf(b, "%smatch %s: ", indent, r.Pattern)
@@ -168,12 +180,19 @@ func (p *Plan) summarize(b *strings.Builder, label string, depth int, seen map[s
 			if r.Match.multi() {
 				fmt.Fprintf(b, "%s  store %d: ", indent, i+1)
 			}
+			if e.fallback {
+				fmt.Fprintf(b, "if the one before refuses: ")
+			}
 			switch {
 			case e.out != nil:
 				fmt.Fprintf(b, "%s\n", e.out.describe())
 				continue
-			case e.rewrite != nil:
-				fmt.Fprintf(b, "rewrite_tag_filter\n")
+			case e.rewrite != nil, e.detect != nil:
+				if e.detect != nil {
+					fmt.Fprintf(b, "%s\n", e.detect.describe())
+				} else {
+					fmt.Fprintf(b, "rewrite_tag_filter\n")
+				}
 				for _, l := range e.labels {
 					p.summarize(b, l, depth+1, seen)
 				}

@@ -21,7 +21,7 @@ type Incoming struct {
 	ID      uint64        // the caller's name for the batch: Passed.Released speaks of it
 	Entries []byte        // have passed event.Check; borrowed
 	At      time.Duration // the time by a clock of the caller that never goes back
-	Base    int           // of a batch that is given in parts: how many entries came before
+	Known   int           // so many entries at the beginning went on before a restart
 }
 
 // Passed is what comes out of a Held. Its owner resets it and may use it again.
@@ -38,15 +38,14 @@ type Passed struct {
 	// Whole is how many entries at the beginning of the batch are not kept any more: all
 	// of them, or those before the first one that is.
 	Whole int
-	// Own says for each event in Entries whether it consists of entries of this batch only.
-	// It is filled if Track is set.
-	Own   []bool
-	Track bool
+	// Repeats says for each event in Entries whether it consists of known entries of this
+	// batch only. It is filled if there are known ones.
+	Repeats []bool
 }
 
 // Reset empties p and keeps its memory.
 func (p *Passed) Reset() {
-	*p = Passed{Entries: p.Entries[:0], Released: p.Released[:0], Own: p.Own[:0]}
+	*p = Passed{Entries: p.Entries[:0], Released: p.Released[:0], Repeats: p.Repeats[:0]}
 }
 
 // keeper decides what becomes of events: it is what holders differ in.
@@ -97,6 +96,7 @@ type group struct {
 	parts  []piece
 	owners []uint64 // batches with entries here, in order
 	first  int      // index of the first entry of the last owner
+	last   int      // index of its last entry
 	state  state    // of the detector
 	field  string   // that the detector looks at
 }
@@ -121,7 +121,7 @@ func newHeld(tag string, k keeper, touch bool) *Held {
 // Take works off a batch. What goes on is appended to out; what is kept stays here, and the
 // batch is named in a later Released once for each of out.Holds.
 func (h *Held) Take(s *Scratch, in Incoming, out *Passed) {
-	h.s, h.in, h.out, h.index = s, in, out, in.Base
+	h.s, h.in, h.out, h.index = s, in, out, 0
 	h.k.take(h)
 	out.Whole = h.index
 	for _, g := range h.touched {
@@ -214,6 +214,7 @@ func (h *Held) begin(g *group, e event.Entry) {
 // own notes that the entry under way is part of a group, of whose text n bytes are its.
 func (h *Held) own(g *group, n int) {
 	g.lines++
+	g.last = h.index
 	g.bytes += n
 	h.bytes += n
 	if h.touch && g.since != h.in.At {
@@ -294,7 +295,11 @@ func (h *Held) passed(t event.Time, g *group) {
 	if g != nil {
 		p.Filtered += g.lines - 1
 	}
-	if p.Track {
-		p.Own = append(p.Own, g == nil || len(g.owners) == 1 && g.owners[0] == h.in.ID)
+	if h.in.Known > 0 {
+		last, own := h.index, true
+		if g != nil {
+			last, own = g.last, len(g.owners) == 1 && g.owners[0] == h.in.ID
+		}
+		p.Repeats = append(p.Repeats, own && last < h.in.Known)
 	}
 }

@@ -59,12 +59,14 @@ func (w *work) FilterError(tag string, entry []byte, message string) {
 
 // routeErrors sends what failed to the label @ERROR.
 func (w *work) routeErrors() {
-	if len(w.errors) == 0 {
+	if len(w.errors) == w.routed {
 		return
 	}
+	before := w.erring
+	defer func() { w.erring = before }()
 	w.erring = true
-	for i := range w.errors {
-		f := &w.errors[i]
+	for ; w.routed < len(w.errors); w.routed++ {
+		f := &w.errors[w.routed]
 		b := event.Batch{Tag: f.tag, Entries: f.entries, Count: f.count, First: f.first, Last: f.last}
 		if n := w.in.o.Errors.Route(f.tag); n != nil {
 			w.walk(n, b, false, 0, 0)

@@ -44,7 +44,7 @@ type HoldOptions struct {
 	// if there are any; else it goes on like what is complete.
 	Late        func(tag string) *Node
 	LateIsError bool
-	Errors      *Routes // of the label @ERROR
+	Errors      *Routes // of the label @ERROR; nil: there is none
 	Nowhere     *Target // books what no <match> takes
 	// Known says whether a target stored a batch with this Chunk before a restart.
 	Known func(event.Chunk) bool

@@ -128,15 +128,14 @@ func (k *keeping) take(ctx context.Context, d *delivery) {
 	k.tickets[k.number] = d.ticket
 	in := filter.Incoming{ID: k.number, Entries: d.batch.Entries, At: time.Since(k.start)}
 	m := k.s.h.markOf(d)
-	if known := m.known(d.batch.Entries, k.s.h.o.Known); known.entries > 0 {
-		// A repeat after a restart, of which the beginning went on before.
-		first := in
-		first.Entries, in.Entries, in.Base = in.Entries[:known.bytes], in.Entries[known.bytes:], known.entries
-		k.repeat(ctx, t, first, m.chunk(known))
-	}
+	known := m.known(d.batch.Entries, k.s.h.o.Known)
+	in.Known = known.entries
 	w := k.begin(t)
 	k.out.Reset()
 	t.held.Take(&w.scratch, in, &k.out)
+	if in.Known > 0 {
+		w = k.repeat(ctx, w, t, m.chunk(known), d.ticket)
+	}
 	w.chunk = m.at(d.batch.Entries, k.out.Whole, d.batch.Count)
 	w.walkPassed(t, &k.out)
 	d.ticket.refs += k.out.Holds
@@ -152,42 +151,34 @@ func (k *keeping) take(ctx context.Context, d *delivery) {
 	}
 }
 
-// repeat works off the beginning of a batch that went on before a restart: where it was
-// stored then, it is left out. Events that hold something else too are not.
-func (k *keeping) repeat(ctx context.Context, t *tagged, in filter.Incoming, c event.Chunk) {
-	w := k.begin(t)
-	k.out.Reset()
-	k.out.Track = true
-	t.held.Take(&w.scratch, in, &k.out)
-	own := k.tickets[in.ID]
-	own.refs += k.out.Holds
-	released, filtered, failed := k.out.Released, k.out.Filtered, k.out.Failed
-	rest, flags := k.out.Entries, k.out.Own
-	for first := true; first || len(rest) > 0; first = false {
+// repeat passes on what comes out of a batch whose beginning went on before a restart: where
+// that was stored then, it is left out. Events that hold something else too are not. It
+// leaves the last run of events in k.out, for the work that it returns.
+func (k *keeping) repeat(ctx context.Context, w *work, t *tagged, c event.Chunk, own *ticket) *work {
+	all, rest := k.out, k.out.Entries
+	for flags := all.Repeats; len(flags) > 0; {
 		n := 1
 		for n < len(flags) && flags[n] == flags[0] {
 			n++
 		}
-		n = min(n, len(flags))
 		size := prefix(rest, n)
-		run := filter.Passed{Entries: rest[:size], Count: n}
-		if first {
-			run.Filtered, run.Failed = filtered, failed
-		} else {
-			w = k.begin(t)
+		k.out = filter.Passed{Entries: rest[:size], Count: n}
+		_, k.out.First, k.out.Last, _, _ = event.Check(k.out.Entries)
+		skip := flags[0]
+		rest, flags = rest[size:], flags[n:]
+		if len(flags) == 0 && !skip {
+			break // it goes on like others
 		}
-		_, run.First, run.Last, _, _ = event.Check(run.Entries)
-		w.walkPassed(t, &run)
-		if n > 0 && flags[0] {
+		w.walkPassed(t, &k.out)
+		if skip {
 			w.leaveOut(c)
 		}
-		rest, flags = rest[size:], flags[n:]
-		k.out.Released = nil
-		if len(rest) == 0 {
-			k.out.Released = released
-		}
 		k.settle(ctx, w, own)
+		w = k.begin(t)
+		k.out = filter.Passed{}
 	}
+	k.out.Released, k.out.Filtered, k.out.Failed, k.out.Holds, k.out.Whole = all.Released, all.Filtered, all.Failed, all.Holds, all.Whole
+	return w
 }
 
 // begin makes the work for what comes out.

@@ -53,6 +53,9 @@ type End struct {
 	Tag     string // of events behind Next; "" for the one that they have
 	// Optional is a <store ignore_error>: if it refuses, the others go on.
 	Optional bool
+	// Fallback is a <store ignore_if_prev_success>: it gets nothing if the end before it
+	// has taken the events.
+	Fallback bool
 }
 
 // Rewrite is a rewrite_tag_filter in a route.
@@ -118,6 +121,11 @@ type work struct {
 	erring  bool       // they are being routed
 	through bool       // holds hold nothing: it is only asked where events would go
 	places  []input.Place
+	stores  []copied   // of copies with fallbacks
+	at      int        // the store around the present end, counted from 1
+	later   []fallback // ends that are asked when another one has refused
+	routed  int        // of errors
+	known   event.Chunk
 }
 
 type appendTo struct {
@@ -131,6 +139,7 @@ type appendTo struct {
 	dropped  bool // by the policy of its buffer, and booked
 	depth    int  // of work, for a hold
 	erring   bool // likewise
+	at       int  // the store that it belongs to; 0: none
 }
 
 // id is what reservations are ordered by.
@@ -200,6 +209,7 @@ func (in *Ingress) Lost(b event.Batch) {
 // leaveOut takes out the targets that have stored this message before a restart. A hold
 // looks itself, when it knows what comes out.
 func (w *work) leaveOut(c event.Chunk) {
+	w.known = c
 	known := func(t *Target) bool { return t != nil && t.Buffer != nil && t.Buffer.Known(c) }
 	w.drops = slices.DeleteFunc(w.drops, func(d drop) bool { return known(d.target) })
 	w.appends = slices.DeleteFunc(w.appends, func(a appendTo) bool { return known(a.target) })
@@ -254,29 +264,41 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 		i := n.Turn.pick()
 		ends = ends[i : i+1]
 	}
+	fallbacks := false
 	for i := range ends {
-		e := &ends[i]
-		switch {
-		case e.Next != nil:
-			next := b
-			if e.Tag != "" {
-				next.Tag = e.Tag
-			}
-			w.walk(e.Next, next, optional || e.Optional, filtered, failed)
-			continue
-		case e.Rewrite != nil:
-			w.rewrite(e.Rewrite, b, optional || e.Optional, filtered, failed)
-			continue
-		case e.Hold != nil:
-			w.hold(e.Hold, b, optional || e.Optional, filtered, failed)
-			continue
+		fallbacks = fallbacks || ends[i].Fallback
+	}
+	if fallbacks {
+		w.walkStores(ends, b, optional, filtered, failed)
+		return
+	}
+	for i := range ends {
+		w.walkEnd(&ends[i], b, optional, filtered, failed)
+	}
+}
+
+// walkEnd notes what goes to one end of a node.
+func (w *work) walkEnd(e *End, b event.Batch, optional bool, filtered, failed int) {
+	optional = optional || e.Optional
+	switch {
+	case e.Next != nil:
+		if e.Tag != "" {
+			b.Tag = e.Tag
 		}
-		if filtered > 0 || failed > 0 {
-			w.drops = append(w.drops, drop{e.Target, filtered, failed, w.erring})
-		}
-		if b.Count > 0 {
-			w.appends = append(w.appends, appendTo{target: e.Target, batch: b, optional: optional || e.Optional})
-		}
+		w.walk(e.Next, b, optional, filtered, failed)
+		return
+	case e.Rewrite != nil:
+		w.rewrite(e.Rewrite, b, optional, filtered, failed)
+		return
+	case e.Hold != nil:
+		w.hold(e.Hold, b, optional, filtered, failed)
+		return
+	}
+	if filtered > 0 || failed > 0 {
+		w.drops = append(w.drops, drop{e.Target, filtered, failed, w.erring})
+	}
+	if b.Count > 0 {
+		w.appends = append(w.appends, appendTo{target: e.Target, batch: b, optional: optional, at: w.at})
 	}
 }
 
@@ -290,7 +312,7 @@ func (w *work) hold(d *Door, b event.Batch, optional bool, filtered, failed int)
 		w.walk(d.Next, event.Batch{Tag: b.Tag}, optional, filtered, failed)
 	}
 	if b.Count > 0 {
-		w.appends = append(w.appends, appendTo{hold: d, shard: d.Hold.shard(b.Tag), batch: b, optional: optional, depth: w.depth, erring: w.erring})
+		w.appends = append(w.appends, appendTo{hold: d, shard: d.Hold.shard(b.Tag), batch: b, optional: optional, depth: w.depth, erring: w.erring, at: w.at})
 	}
 }
 
@@ -369,7 +391,9 @@ func (w *work) release() {
 	clear(w.batches)
 	clear(w.drops)
 	clear(w.places)
-	w.chunk, w.places = event.Chunk{}, w.places[:0]
+	clear(w.later)
+	w.chunk, w.known, w.places = event.Chunk{}, event.Chunk{}, w.places[:0]
+	w.stores, w.later, w.at, w.routed = w.stores[:0], w.later[:0], 0, 0
 	w.in, w.scratch.Errors, w.erring, w.through = nil, nil, false, false
 	for i := range w.errors {
 		total += cap(w.errors[i].entries)

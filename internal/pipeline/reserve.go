@@ -13,11 +13,26 @@ import (
 	"weir/internal/ledger"
 )
 
-// reserve asks every target for room; if one refuses, none has taken anything. It asks in
+// reserve asks every target for room, and those that stand in for one that refused; if one
+// refuses that must not, none has taken anything.
+func (w *work) reserve(ctx context.Context) error {
+	for {
+		if err := w.reserveAll(ctx); err != nil {
+			return err
+		}
+		if !w.fallBack() {
+			return nil
+		}
+		// All is given back: who waits for room must not hold any that comes later in the order.
+		w.unreserve(len(w.appends))
+	}
+}
+
+// reserveAll asks every target for room; if one refuses, none has taken anything. It asks in
 // the order of the targets' names, whatever the route: two batches that each wait for room
 // which the other has reserved would wait for ever. What goes to one target is one
 // reservation, for all of it or for nothing.
-func (w *work) reserve(ctx context.Context) error {
+func (w *work) reserveAll(ctx context.Context) error {
 	if len(w.appends) > 1 {
 		slices.SortStableFunc(w.appends, func(a, b appendTo) int { return strings.Compare(a.id(), b.id()) })
 	}
@@ -25,24 +40,28 @@ func (w *work) reserve(ctx context.Context) error {
 		first, optional := &w.appends[i], true
 		w.batches = w.batches[:0]
 		events, size := 0, 0
+		var last *appendTo
 		for j = i; j < len(w.appends) && w.appends[j].sameEnd(first); j++ {
-			// The last batch of a message carries its Chunk: it is stored after the others.
-			w.appends[j].batch.Chunk = event.Chunk{}
-			if j+1 == len(w.appends) || !w.appends[j+1].sameEnd(first) {
-				w.appends[j].batch.Chunk = w.chunk
+			a := &w.appends[j]
+			if a.refused || a.dropped {
+				continue // in a round before
 			}
-			w.batches = append(w.batches, w.appends[j].batch)
-			optional = optional && w.appends[j].optional
-			events += w.appends[j].batch.Count
-			size += len(w.appends[j].batch.Entries)
+			a.batch.Chunk, last = event.Chunk{}, a
+			w.batches = append(w.batches, a.batch)
+			optional = optional && a.optional
+			events += a.batch.Count
+			size += len(a.batch.Entries)
 		}
-		var err error
-		switch {
-		case first.hold != nil:
-			err = first.shard.reserve(ctx, size)
-		case first.target.Buffer == nil || first.dropped:
+		if last == nil || first.hold == nil && first.target.Buffer == nil {
 			continue
-		default:
+		}
+		// The last batch of a message carries its Chunk: it is stored after the others.
+		last.batch.Chunk = w.chunk
+		w.batches[len(w.batches)-1].Chunk = w.chunk
+		var err error
+		if first.hold != nil {
+			err = first.shard.reserve(ctx, size)
+		} else {
 			err = first.target.Buffer.Reserve(ctx, w.batches...)
 		}
 		dropped := errors.Is(err, buffer.ErrDropped) // by its policy, and booked
@@ -51,9 +70,14 @@ func (w *work) reserve(ctx context.Context) error {
 			return fmt.Errorf("append %d events of tag %q to output %s: %w", events, first.batch.Tag, first.id(), err)
 		}
 		for k := i; k < j; k++ {
-			w.appends[k].reserved = err == nil
-			w.appends[k].refused = err != nil && !dropped
-			w.appends[k].dropped = dropped
+			a := &w.appends[k]
+			if a.refused || a.dropped {
+				continue
+			}
+			a.reserved, a.refused, a.dropped = err == nil, err != nil && !dropped, dropped
+			if a.refused {
+				w.failStore(a.at)
+			}
 		}
 	}
 	return nil
