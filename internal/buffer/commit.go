@@ -355,6 +355,7 @@ func (b *Buffer) tailFor(f *frame, n int64) (*segmentFile, error) {
 	// rename has replaced it.
 	if k := len(b.segments); k > 0 && b.segments[k-1].first == first {
 		b.used -= b.segments[k-1].length
+		b.account()
 		b.closeFile(b.segments[k-1])
 		b.segments = b.segments[:k-1]
 	}
@@ -371,6 +372,7 @@ func (b *Buffer) abandon(s *segmentFile) {
 	if err == nil {
 		b.used += size - s.length
 		s.length = size
+		b.account()
 	}
 	b.tail = nil
 }
