@@ -247,6 +247,8 @@ func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) err
 				return err
 			case dropped:
 				return nil
+			case b.cleaning:
+				return b.sleep(ctx, &b.roomWait, 0)
 			case b.fault == nil && b.unstored():
 				// What is in memory will be a segment in a moment.
 				b.kickCommitter()

@@ -177,6 +177,9 @@ func (b *Buffer) removeCondemned(aside bool) {
 	aside = aside && !b.volatile && b.noSpace == nil && b.fault == nil
 	b.mu.Unlock()
 	if len(list) == 0 {
+		b.mu.Lock()
+		b.cleaned()
+		b.mu.Unlock()
 		return
 	}
 	var stay []*segmentFile
@@ -204,7 +207,16 @@ func (b *Buffer) removeCondemned(aside bool) {
 	b.condemned = append(b.condemned, stay...)
 	b.dirty = b.dirty || len(stay) > 0
 	b.roomWait.wakeAll()
+	b.cleaned()
 	b.mu.Unlock()
+}
+
+// cleaned notes that what condemnFinished has found is gone. mu is held.
+func (b *Buffer) cleaned() {
+	if b.cleaning {
+		b.cleaning = false
+		b.roomWait.wakeAll()
+	}
 }
 
 // syncDrop makes the record of a drop durable before the segment is removed: after a power

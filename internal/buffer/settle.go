@@ -189,6 +189,7 @@ func (b *Buffer) condemnFinished(mark uint64) {
 		b.condemned = append(b.condemned, s) // its file is closed when its name is gone
 		b.segments[0] = nil
 		b.segments = b.segments[1:]
+		b.cleaning = true
 	}
 	b.mu.Unlock()
 }

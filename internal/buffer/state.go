@@ -81,6 +81,7 @@ type Buffer struct {
 	ahead     uint64            // events in drops and restored
 	dropping  bool              // somebody is giving up a segment
 	condemned []*segmentFile    // given up, but not removed yet
+	cleaning  bool              // the committer is removing finished segments: there is room in a moment
 	aside     int               // damaged pieces kept aside
 	misses    []*drop           // gaps of lost events that are not written down yet, by Seq
 	openGaps  []*drop           // those of them behind which nothing was appended yet
