@@ -109,3 +109,31 @@ func TestOnlyCircularBuffersAreShared(t *testing.T) {
 		d.cancel()
 	}
 }
+
+// A lane that fails for long does not take the share of the others.
+func TestCircularBufferBesideABadLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		out.bufLimit = 1 << 20
+		out.answer = func(lane string, _ []uint32) output.Result {
+			if lane == "bad" {
+				return fails(output.Denied)
+			}
+			return output.Result{}
+		}
+		r := newRig(t, out, func(o *Options) { o.Circular, o.Retry.ParkAfter = true, 3*time.Minute })
+		r.burst("bad", 10_000) // 190 kB: more than may be claimed
+		for i := range 60 {
+			r.append(batch("good", uint32(i)*10, 10))
+			time.Sleep(time.Second)
+		}
+		ascending(t, "good", out.got("good"), 0, 600)
+		if st := r.d.Stats(); st.LanesParked != 1 {
+			t.Errorf("%d lanes parked", st.LanesParked)
+		}
+		if err := r.d.consistent(); err != nil {
+			t.Error(err)
+		}
+		r.stop(time.Minute)
+	})
+}

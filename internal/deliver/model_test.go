@@ -24,7 +24,7 @@ import (
 func (d *Deliverer) consistent() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var pieces, held, due, flights, sending, building, left, kept, queued, marks int
+	var carried, pieces, held, due, flights, sending, building, left, kept, queued, marks int
 	for _, l := range d.lanes {
 		events, bytes, marked := 0, 0, 0
 		for i := l.head; i < len(l.pieces); i++ {
@@ -48,6 +48,9 @@ func (d *Deliverer) consistent() error {
 		pieces += l.waiting()
 		held += l.bytes
 		flights += len(l.flights)
+		for _, f := range l.flights {
+			carried += f.carried
+		}
 		sending += l.sending
 		kept += l.kept
 		if l.building {
@@ -68,6 +71,9 @@ func (d *Deliverer) consistent() error {
 		if l.waiting() > 0 && !waits && !d.stopped {
 			return fmt.Errorf("lane %q is stuck with %d events", l.key, l.events)
 		}
+	}
+	if building == 0 && carried != d.carried {
+		return fmt.Errorf("%d bytes are counted in requests, %d are there", d.carried, carried)
 	}
 	got := []int{d.pieces, d.bytes, d.dueBytes, d.flights, d.inFlight, d.building, d.left, d.kept, len(d.ready) - d.readyAt, d.marks}
 	want := []int{pieces, held, due, flights, sending, building, left, kept, queued, marks}

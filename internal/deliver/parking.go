@@ -259,16 +259,24 @@ func (d *Deliverer) parkLane(l *lane, kind output.Kind, err error) {
 	}
 }
 
+// relieveAfter is how long a lane has failed when it is parked because its bytes are in the
+// way of others: a small circular buffer is crowded soon, and a moment's trouble is none.
+const relieveAfter = 10 * time.Second
+
 // relieve parks lanes that fail and hold most of what may wait in memory, before their
 // time: the reader could not go on for the others. Callers hold d.mu.
 func (d *Deliverer) relieve() {
 	now := time.Now()
-	if d.parking == nil || d.o.Retry.ParkAfter <= 0 || d.gate.shut || d.pieces < d.window || now.Sub(d.relieved) < time.Second {
+	if d.parking == nil || d.o.Retry.ParkAfter <= 0 || d.gate.shut || !d.crowded() || now.Sub(d.relieved) < time.Second {
 		return
 	}
 	d.relieved = now
+	many, n := d.pieces >= d.window, 2*len(d.lanes)
 	for _, l := range d.lanes {
-		if l.attempts > 0 && !l.parked && l.waiting() >= d.pieces/(2*len(d.lanes)) {
+		if l.attempts == 0 || l.parked || !many && now.Sub(l.failing) < relieveAfter {
+			continue
+		}
+		if l.waiting() >= d.pieces/n || l.bytes >= d.bytes/n {
 			d.parkLane(l, l.lastKind, errNoRoom)
 			d.schedule(l)
 		}
