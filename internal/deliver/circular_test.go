@@ -127,6 +127,7 @@ func TestCircularBufferBesideABadLane(t *testing.T) {
 			r.append(batch("good", uint32(i)*10, 10))
 			time.Sleep(time.Second)
 		}
+		time.Sleep(5 * time.Second)
 		ascending(t, "good", out.got("good"), 0, 600)
 		if st := r.d.Stats(); st.LanesParked != 1 {
 			t.Errorf("%d lanes parked", st.LanesParked)
