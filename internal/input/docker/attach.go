@@ -18,6 +18,7 @@ func (s *session) attach() error {
 		defer t.Stop()
 		select {
 		case <-s.prev.done:
+		case <-s.stop: // nothing was written, or it waits in the pipe
 		case <-t.C:
 		case <-s.p.leave:
 			return errLeave
@@ -62,6 +63,7 @@ func (s *session) openSpool() error {
 		}
 	}
 	if lost.Bytes > 0 {
+		s.count(&Counts{Lost: 1, LostBytes: lost.Bytes})
 		now := event.FromTime(time.Now())
 		s.spool.Miss(s.tags[0], ledger.WireLoss, max(lost.Frames, 1), lost.Bytes, now, now)
 		s.log.Warn("log lines were lost while the spool could not be opened", "lines", lost.Frames, "bytes", lost.Bytes)

@@ -210,11 +210,6 @@ func (p *Plugin) begin(file string, info *awslogs.Info) error {
 		<-first.ready
 		return first.startErr
 	}
-	for _, other := range p.order {
-		if other.saved.ID == s.saved.ID {
-			s.prev = other
-		}
-	}
 	p.addLocked(s)
 	p.mu.Unlock()
 
@@ -288,7 +283,14 @@ func (p *Plugin) add(s *session) {
 	p.addLocked(s)
 }
 
+// addLocked puts s into the table, behind the session before of the same container: Docker
+// went away without a word, and has come back.
 func (p *Plugin) addLocked(s *session) {
+	for _, other := range p.order {
+		if other.saved.ID == s.saved.ID {
+			s.prev = other
+		}
+	}
 	p.sessions[s.key] = s
 	p.order = append(p.order, s)
 }
