@@ -61,7 +61,7 @@ func (f *dockerFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.Hostname, "hostname", "", "`name` of the host for {{.Hostname}} in names (default: the system's)")
 	fs.DurationVar(&f.Grace, "grace", 4*time.Second, "how `long` a stop may take to send what waits; dockerd kills after 10s")
 	fs.IntVar(&f.InFlight, "in-flight", 4, "`requests` under way at once, for each set of service settings")
-	fs.Var(&f.memory, "memory", "`size` that the heap is held to while events flow (default 48m)")
+	fs.Var(&f.memory, "memory", "`size` that the heap is held to (default 40m, and 256k for each container above a hundred)")
 	fs.StringVar(&f.format, "log-format", "text", "`form` of log lines: text or json")
 	fs.StringVar(&f.level, "log-level", "info", "least log `level`: debug, info, warn, error")
 }
@@ -114,12 +114,7 @@ func serveDocker(f *dockerFlags) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}
-	if f.memory == 0 {
-		f.memory = 48 << 20
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(f.memory))
-	}
+	debug.SetMemoryLimit(f.heap(0))
 	d := app.NewDocker(f.DockerOptions)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -131,10 +126,14 @@ func serveDocker(f *dockerFlags) int {
 	shrink()
 	quiet := newQuiet(d)
 	defer quiet.tick.Stop()
+	grow := time.NewTicker(2 * time.Second)
+	defer grow.Stop()
 	for {
 		select {
 		case <-quiet.tick.C:
 			quiet.look()
+		case <-grow.C:
+			debug.SetMemoryLimit(f.heap(d.Containers()))
 		case sig := <-signals:
 			f.Log.Info("stopping", "signal", sig.String())
 			d.Stop(interruptible(signals))
@@ -144,6 +143,18 @@ func serveDocker(f *dockerFlags) int {
 			return exitFault
 		}
 	}
+}
+
+// heap is what the heap is held to with so many containers: what they need beside each
+// other, so that the collector is not kept busy in vain.
+func (f *dockerFlags) heap(containers int) int64 {
+	switch {
+	case os.Getenv("GOMEMLIMIT") != "":
+		return -1 // as it is
+	case f.memory > 0:
+		return int64(f.memory)
+	}
+	return 40<<20 + 256<<10*int64(max(containers-100, 0))
 }
 
 // dockerLogger writes warnings and worse to stderr and the rest to stdout: dockerd logs the

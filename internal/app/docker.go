@@ -204,6 +204,14 @@ func (d *Docker) stopWork(ctx context.Context) {
 	d.o.Log.Info("stopped, everything was delivered")
 }
 
+// Containers is how many containers there are, those included that have ended and whose
+// events wait.
+func (d *Docker) Containers() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.containers)
+}
+
 // list gives the containers by id.
 func (d *Docker) list() []*dockerContainer {
 	d.mu.Lock()
