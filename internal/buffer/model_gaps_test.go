@@ -178,6 +178,10 @@ func (m *model) tellOne(i int) Seq {
 	for _, l := range m.losses {
 		l.told = l.told || l.gap == g.First && l.reason == g.Reason
 	}
+	if m.known == nil {
+		m.known = map[Seq]bool{}
+	}
+	m.known[g.First] = true
 	m.told.Add(ledger.Fate{Class: ledger.Dropped, Reason: g.Reason}, g.Events)
 	return g.First
 }
@@ -229,6 +233,9 @@ func (m *model) rewind(*rapid.T) {
 
 // give notes that g was handed out and is to be told.
 func (m *model) give(g *Gap) {
+	if m.known[g.First] && !m.power {
+		m.t.Fatalf("gap %+v was told and comes again\n%s", g, m.logged.String())
+	}
 	if m.o.Tell {
 		m.given = append(m.given, *g)
 	}

@@ -55,6 +55,8 @@ type model struct {
 	share  int64        // limit of o.Share; 0: there is none
 	losses []*modelLoss // of Miss, as far as they are known to have survived
 	given  []Gap        // handed out and not told
+	known  map[Seq]bool // gaps that were told
+	calm   bool         // nothing fails and the power stays
 	told   ledger.Sheet // what was told
 }
 
@@ -72,6 +74,7 @@ func newModel(t *rapid.T) *model {
 		Lean:       rapid.Bool().Draw(t, "lean"),
 	}
 	m.share = rapid.SampledFrom([]int64{0, modelLimit / 2, 2 * modelLimit}).Draw(t, "share")
+	m.calm = rapid.Bool().Draw(t, "calm")
 	m.o.Log = slog.New(slog.NewTextHandler(&m.logged, nil))
 	m.open()
 	return m
@@ -399,6 +402,9 @@ func (m *model) fates() {
 }
 
 func (m *model) cut(t *rapid.T) {
+	if m.calm {
+		return
+	}
 	fs := m.fs.Crash(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "survives") })
 	abort(m.b)
 	m.fs = fs
@@ -429,6 +435,9 @@ func (m *model) reopen(t *rapid.T) {
 }
 
 func (m *model) fault(t *rapid.T) {
+	if m.calm {
+		return
+	}
 	m.fs.Inject(vfstest.Fault{
 		Op:    rapid.SampledFrom([]vfstest.Op{vfstest.Write, vfstest.Datasync, vfstest.Create, vfstest.Rename, vfstest.SyncDir, vfstest.Remove, vfstest.Truncate, vfstest.Allocate}).Draw(t, "op"),
 		Name:  rapid.SampledFrom([]string{"", segmentExt, checkpointName, journalPrefix}).Draw(t, "name"),

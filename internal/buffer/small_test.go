@@ -45,6 +45,7 @@ func smallBuffer(t *testing.T, b *Buffer, size int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seq := k.Items()[len(k.Items())-1].Seq
 	k.Release() // begun, and not settled
 	for i := range n / size {
 		if _, err := b.Append(ctx, batchOf("t", i, size, 50)); err != nil {
@@ -67,7 +68,7 @@ func smallBuffer(t *testing.T, b *Buffer, size int) {
 	if err := b.Seal(ctx); err != nil {
 		t.Fatal(err)
 	}
-	stays, seq := int64(0), Seq(3)
+	stays := int64(0)
 	for {
 		k, err := b.Next(ctx)
 		if errors.Is(err, io.EOF) {
