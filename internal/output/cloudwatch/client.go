@@ -26,6 +26,14 @@ type client struct {
 	endpoint *url.URL
 	deadline time.Duration
 	format   string // x-amzn-logs-format of PutLogEvents; may be empty
+	fixed    fixedHeaders
+}
+
+// fixedHeaders are values that all requests share. Nobody changes them.
+type fixedHeaders struct{ contentType, agent, put, format []string }
+
+func (c *client) fix() {
+	c.fixed = fixedHeaders{[]string{"application/x-amz-json-1.1"}, []string{"weir"}, []string{"Logs_20140328.PutLogEvents"}, []string{c.format}}
 }
 
 // message is a request on its way.
@@ -72,7 +80,8 @@ func (c *client) call(ctx context.Context, m *message) (*reply, error) {
 	p := &payload{b: m.body}
 	defer p.open.Wait()
 	for stale := 0; ; {
-		r := c.request(ctx, m, p)
+		seen := &trace{} // one for each attempt: a late word of the last one must not count
+		r := c.request(seen.in(ctx), m, p)
 		used, err := c.session.Sign(ctx, r, m.sum)
 		if err != nil && ctx.Err() != nil {
 			return nil, &failure{output.Unavailable, err}
@@ -81,7 +90,7 @@ func (c *client) call(ctx context.Context, m *message) (*reply, error) {
 			return nil, &failure{output.Credentials, err}
 		}
 		r.Body = p.reader()
-		a, date, err := c.roundTrip(r, m)
+		a, date, err := c.roundTrip(r, m, seen)
 		var s *staleError
 		switch {
 		case errors.As(err, &s) && stale < 3:
@@ -111,35 +120,46 @@ type payload struct {
 }
 
 type payloadReader struct {
-	*bytes.Reader
-	done func()
+	bytes.Reader
+	p      *payload
+	closed atomic.Bool
 }
 
-func (r *payloadReader) Close() error { r.done(); return nil }
+func (r *payloadReader) Close() error {
+	if r.closed.CompareAndSwap(false, true) {
+		r.p.open.Done()
+	}
+	return nil
+}
 
 func (p *payload) reader() io.ReadCloser {
 	p.open.Add(1)
-	return &payloadReader{bytes.NewReader(p.b), sync.OnceFunc(p.open.Done)}
+	r := &payloadReader{p: p}
+	r.Reset(p.b)
+	return r
 }
 
 func (c *client) request(ctx context.Context, m *message, p *payload) *http.Request {
+	u := *c.endpoint // signing writes into it
+	target := c.fixed.put
+	if m.op != "PutLogEvents" {
+		target = []string{"Logs_20140328." + m.op}
+	}
 	r := (&http.Request{
-		Method: http.MethodPost, URL: c.endpoint, Host: c.endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: http.MethodPost, URL: &u, Host: c.endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		ContentLength: int64(len(m.body)),
 		GetBody:       func() (io.ReadCloser, error) { return p.reader(), nil },
 		Header: http.Header{
-			"Content-Type": {"application/x-amz-json-1.1"},
-			"X-Amz-Target": {"Logs_20140328." + m.op},
-			"User-Agent":   {"weir"},
+			"Content-Type": c.fixed.contentType,
+			"X-Amz-Target": target,
+			"User-Agent":   c.fixed.agent,
 		},
 	}).WithContext(ctx)
-	u := *c.endpoint // signing writes into it
-	r.URL = &u
 	if m.encoding != "" {
 		r.Header["Content-Encoding"] = []string{m.encoding}
 	}
 	if c.format != "" && m.op == "PutLogEvents" {
-		r.Header["X-Amzn-Logs-Format"] = []string{c.format}
+		r.Header["X-Amzn-Logs-Format"] = c.fixed.format
 	}
 	return r
 }
@@ -151,20 +171,25 @@ type staleError struct{ err error }
 func (e *staleError) Error() string { return e.err.Error() }
 func (e *staleError) Unwrap() error { return e.err }
 
-// roundTrip sends r and reads the answer, and the answer's Date.
-func (c *client) roundTrip(r *http.Request, m *message) (*reply, string, error) {
-	var reused, written, answered atomic.Bool // set in the transport's goroutines
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		GotConn:              func(i httptrace.GotConnInfo) { reused.Store(i.Reused) },
-		WroteRequest:         func(i httptrace.WroteRequestInfo) { written.Store(i.Err == nil) },
-		GotFirstResponseByte: func() { answered.Store(true) },
+// trace is how far an attempt has come; set in the transport's goroutines.
+type trace struct{ reused, written, answered atomic.Bool }
+
+func (t *trace) in(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:              func(i httptrace.GotConnInfo) { t.reused.Store(i.Reused) },
+		WroteRequest:         func(i httptrace.WroteRequestInfo) { t.written.Store(i.Err == nil) },
+		GotFirstResponseByte: func() { t.answered.Store(true) },
 	})
-	resp, err := c.session.Transport.RoundTrip(r.WithContext(ctx))
+}
+
+// roundTrip sends r and reads the answer, and the answer's Date.
+func (c *client) roundTrip(r *http.Request, m *message, seen *trace) (*reply, string, error) {
+	resp, err := c.session.Transport.RoundTrip(r)
 	if err != nil {
-		if written.Load() {
+		if seen.written.Load() {
 			m.resent = true
 		}
-		if reused.Load() && !answered.Load() && closedByPeer(err) && r.Context().Err() == nil {
+		if seen.reused.Load() && !seen.answered.Load() && closedByPeer(err) && r.Context().Err() == nil {
 			return nil, "", &staleError{err}
 		}
 		return nil, "", err

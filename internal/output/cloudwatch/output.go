@@ -117,6 +117,7 @@ func New(ctx context.Context, opt Options) (*Output, error) {
 	if o.now == nil {
 		o.now = time.Now
 	}
+	o.client.fix()
 	if o.client.deadline <= 0 {
 		o.client.deadline = time.Minute
 	}
