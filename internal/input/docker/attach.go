@@ -28,10 +28,39 @@ func (s *session) attach() error {
 	if !s.old {
 		return nil
 	}
+	if err := s.openOld(); err != nil {
+		return err
+	}
 	if err := s.openSpool(); err != nil {
 		return err
 	}
 	return s.takeOver()
+}
+
+// openOld opens the pipe of a session that an earlier process began, if it is still there
+// and not open yet.
+func (s *session) openOld() error {
+	var t trouble
+	for s.pipe == nil {
+		from, err := openPipe(s.saved.File)
+		if errors.Is(err, errNoPipe) {
+			return nil
+		}
+		t.note(s.log, "the pipe of a running container cannot be opened: it may have to wait", "the pipe of a running container is open", err)
+		if err == nil {
+			s.p.grow(from)
+			s.mu.Lock()
+			s.pipe = from
+			s.mu.Unlock()
+			break
+		}
+		select {
+		case <-time.After(spoolWait):
+		case <-s.p.leave:
+			return errLeave
+		}
+	}
+	return nil
 }
 
 // openSpool opens the spool of a session that an earlier process began, and tries again
@@ -44,7 +73,7 @@ func (s *session) openSpool() error {
 	defer again.Stop()
 	for next := time.Now(); s.spool == nil; {
 		if !time.Now().Before(next) {
-			spool, err := s.p.o.Host.Open(&s.stats.Container)
+			spool, err := s.p.o.Host.Open(s.container())
 			t.note(s.log, "the spool of a running container cannot be opened; what does not fit into its pipe is lost",
 				"the spool of a running container is open", err)
 			if err == nil {

@@ -46,6 +46,23 @@ func TestRestartGoesOn(t *testing.T) {
 	}
 }
 
+// TestPipeCannotBeOpened is a pipe that is there and cannot be opened for some time.
+func TestPipeCannotBeOpened(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	l, err := w.engine.Start(id(100), info(1))
+	must(t, err)
+	p.stop()
+	must(t, os.Rename(l.File, l.File+"x"))
+	must(t, os.Symlink(l.File+"x", l.File)) // links are not followed
+	w.start()
+	must(t, l.Write(line(1, "a")))
+	eventually(t, "a warning", func() bool { return strings.Contains(w.log(), "it may have to wait") })
+	must(t, os.Rename(l.File+"x", l.File))
+	eventually(t, "the event", func() bool { return len(w.events(id(1))) == 1 })
+	must(t, l.Stop())
+}
+
 // TestStaleSessions are those whose pipe has gone, or has no writer any more: the host was
 // started anew, or Docker was.
 func TestStaleSessions(t *testing.T) {

@@ -36,8 +36,10 @@ type Host interface {
 
 // Spool takes the events of one container. It is used by one goroutine at a time.
 type Spool interface {
-	// Put stores the batches, all of one read, in order, and returns when a killed process
-	// keeps them. It never waits for room: a full spool gives something up and books it.
+	// Put stores the batches in order, and returns when a killed process keeps them. They are
+	// of one look at the pipe, one for each tag; of a look that met losses there are several
+	// Puts, with the Misses between. Each has a Chunk that no other batch of the container has.
+	// It never waits for room: a full spool gives something up and books it.
 	// The batches are borrowed until Put returns. It waits no longer than a few seconds for
 	// a disk that does not answer, and then returns an error: the events may be lost if the
 	// process is killed, and are stored otherwise.
@@ -46,7 +48,7 @@ type Spool interface {
 	// the lane that they would have had.
 	Miss(tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time)
 	// Chunks lists the ids (Batch.Chunk) of the batches stored last before this process
-	// began, oldest first, at least 64 if there were so many.
+	// began, oldest first, at least 64 if there were so many: twice as many as one look gives.
 	Chunks() []event.Chunk
 	// Release ends the use. What is stored is delivered, by a later process if need be.
 	Release()

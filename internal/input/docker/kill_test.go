@@ -222,6 +222,34 @@ func TestKilledWhileFlushing(t *testing.T) {
 	}
 }
 
+// TestKilledAroundALoss has chunks missing in the middle of a look. The loss is booked once
+// and stands at its place, unless the process dies between it and what follows.
+func TestKilledAroundALoss(t *testing.T) {
+	for at := range stageFlushing {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			w := newWorld(t)
+			p := w.start(fast, func(p *process, _ *Options) { p.die = func(_ string, s stage) bool { return s == at } })
+			l, err := w.engine.Make(id(100))
+			must(t, err)
+			chunk := func(ordinal int, text string) dockertest.Frame {
+				return dockertest.Frame{Source: "stdout", Time: base, Line: []byte(text), Partial: true, ID: "x", Ordinal: ordinal, Last: ordinal == 4}
+			}
+			must(t, l.Write(line(1, "a"), chunk(1, "p"), chunk(3, "q"), line(2, "b")))
+			must(t, l.WriteRaw([]byte("garbage, and more of it")))
+			must(t, l.Write(line(3, "c"), line(4, "d")))
+			must(t, l.Announce(info(1)))
+			eventually(t, "death", p.isDead)
+			p.sigkill()
+			w.start(fast)
+			must(t, l.Stop())
+			want := []string{"a", "p", "<1 lost>", "q", "<1 lost>", "b", "<1 lost>", "c", "d"}
+			if got := w.messages(id(1)); !reflect.DeepEqual(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 // TestKilledOften is a model: whatever a container writes, and whenever the plugin is
 // killed or stopped, each event is in the spool once, in order.
 func TestKilledOften(t *testing.T) {

@@ -32,7 +32,7 @@ func openPipe(path string) (*pipe, error) {
 	}
 	st, err := f.Stat()
 	if err == nil && st.Mode().Type() != os.ModeNamedPipe {
-		err = fmt.Errorf("%s is no named pipe", path)
+		err = fmt.Errorf("%w: %s is no named pipe", errNoPipe, path)
 	}
 	var rc syscall.RawConn
 	if err == nil {

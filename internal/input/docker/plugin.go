@@ -100,7 +100,7 @@ func (p *Plugin) Open() (err error) {
 	return err
 }
 
-// takeOver opens the pipes of the sessions that an earlier process left.
+// takeOver opens the pipes of the sessions that an earlier process left. Run starts them.
 func (p *Plugin) takeOver() error {
 	all, damaged, err := p.store.load()
 	if err != nil {
@@ -119,11 +119,10 @@ func (p *Plugin) takeOver() error {
 			p.lost = append(p.lost, sv.File)
 			continue
 		}
-		s.pipe, err = openPipe(sv.File)
-		if err != nil && !errors.Is(err, errNoPipe) {
-			p.o.Log.Error("open the pipe of a running container", "container", sv.ID, "error", err)
+		// Now, so that what is in the pipe does not end with its writer.
+		if s.pipe, err = openPipe(sv.File); err == nil {
+			p.grow(s.pipe)
 		}
-		p.grow(s.pipe)
 		close(s.ready)
 		p.add(s)
 	}
@@ -231,7 +230,7 @@ func (p *Plugin) prepare(s *session) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the pipe of the container: %w", err)
 	}
-	if s.spool, err = p.o.Host.Open(&s.stats.Container); err != nil {
+	if s.spool, err = p.o.Host.Open(s.container()); err != nil {
 		return errors.Join(err, from.close())
 	}
 	p.grow(from)
@@ -383,9 +382,6 @@ const maxPipes = 32 << 20
 // grow makes a pipe as large as is proper: the first ones hold most, so that their containers
 // can go on longer while no plugin runs.
 func (p *Plugin) grow(from *pipe) {
-	if from == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := pipeLimit()

@@ -36,9 +36,9 @@ type session struct {
 	p     *Plugin
 	saved *saved
 	key   string
-	old   bool  // an earlier process began it
-	pipe  *pipe // nil: it had gone when the session was taken over
-	prev  *session
+	old   bool     // an earlier process began it
+	pipe  *pipe    // nil: it had gone when the session was taken over; set under mu
+	prev  *session // of the same container: its events come first
 	log   *slog.Logger
 
 	ready chan struct{} // closed when StartLogging has its answer, which is startErr
@@ -70,6 +70,11 @@ type session struct {
 	timer  *time.Timer
 	puts   trouble
 	holds  trouble
+}
+
+// container is what the Host is told; it may keep it.
+func (s *session) container() *Container {
+	return &Container{s.saved.ID, s.saved.Name, s.saved.Options}
 }
 
 // matcher gives package lines the pattern of the options.
