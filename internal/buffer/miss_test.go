@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -382,5 +383,67 @@ func TestShare(t *testing.T) {
 		if share.Used() != 0 {
 			t.Fatal(share.Used())
 		}
+	})
+}
+
+// TestToldBeforeTheMark: a gap that was told while a batch before it still waits is not given
+// again after a kill, also when the journal has been begun anew.
+func TestToldBeforeTheMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		o.Tell = true
+		b := mustOpen(t, o)
+		appendN(t, b, 0, 1, 10)
+		mustMiss(t, b, "a", ledger.WireLoss, lossAt(0, 2))
+		appendN(t, b, 1, 1, 10)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		mustBe(t, readAllRuns(t, b), Seq(1), wireGap(2, 2, map[string]Loss{"a": lossAt(0, 2)}), Seq(3))
+		if err := b.Settle(nil, 2); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			fs = fs.Kill()
+			abort(b)
+			o.FS, o.Book = fs, &ledger.Book{}
+			b = mustOpen(t, o)
+			mustBe(t, readAllRuns(t, b), Seq(1), Seq(3))
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+	})
+}
+
+// TestGivenUpInParts: a segment with a gap between its frames is given up in two parts. If a
+// kill leaves the record of one only, the other part is still there.
+func TestGivenUpInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		o.Tell = true
+		b := mustOpen(t, o)
+		appendN(t, b, 0, 2, 10)
+		mustMiss(t, b, "a", ledger.WireLoss, lossAt(0, 2))
+		appendN(t, b, 2, 2, 10)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		fs.Inject(vfstest.Fault{Op: vfstest.Write, Name: journalPrefix, After: 1, Times: 1, Err: syscall.EIO})
+		if b.GiveUp(ledger.BufferFull) == 0 {
+			t.Fatal("nothing to give up")
+		}
+		fs = fs.Kill()
+		abort(b)
+		o.FS, o.Book = fs, &ledger.Book{}
+		b = mustOpen(t, o)
+		mustBalance(t, b)
+		got := readAllRuns(t, b)
+		if len(got) != 4 || got[0].(Gap).Last != 2 || got[1].(Gap).First != 3 || got[2] != Seq(4) || got[3] != Seq(5) {
+			t.Fatalf("%+v", got)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
 	})
 }
