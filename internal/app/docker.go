@@ -73,6 +73,7 @@ type Docker struct {
 	kick    chan struct{}
 	end     context.CancelFunc
 	running sync.WaitGroup
+	opening sync.WaitGroup // of spools
 }
 
 // NewDocker prepares a Docker. Nothing is opened.
@@ -151,7 +152,8 @@ func (d *Docker) openSpool(undo *cleanups) (ctx context.Context, err error) {
 	ctx, d.end = context.WithCancel(context.Background())
 	undo.add(func() { d.stopWork(context.Background()) })
 	d.outputs.ctx = ctx
-	d.restore()
+	left := d.restore()
+	d.running.Go(func() { d.resume(ctx, left) })
 	d.running.Go(func() { d.look(ctx) })
 	return ctx, nil
 }
@@ -189,6 +191,7 @@ func (d *Docker) stopWork(ctx context.Context) {
 		wg.Go(func() { c.stop(ctx) })
 	}
 	wg.Wait()
+	waitOrDone(ctx, &d.opening)
 	d.outputs.close()
 	d.crowd.flush(true)
 	left, where := uint64(0), 0
@@ -268,7 +271,7 @@ func (d *Docker) Open(info *docker.Container) (docker.Spool, error) {
 			d.containers[info.ID] = c
 		}
 		d.mu.Unlock()
-		if s := c.use(info); s != nil {
+		if s := c.use(); s != nil {
 			return s, nil
 		}
 		// It was being closed, and is out of the map now.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -323,4 +325,58 @@ func memoryInUse() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
+}
+
+// TestDockerLeftIsNotForgotten: what an earlier process left stays on the list until it is
+// opened and delivered, however long that takes.
+func TestDockerLeftIsNotForgotten(t *testing.T) {
+	dockerEnv(t)
+	d := openDocker(t, DockerOptions{Spool: t.TempDir()})
+	c := newDockerContainer(d.Docker, testContainer("http://127.0.0.1:1", 1, nil))
+	c.stored = true
+	c.look()
+	if c.gone {
+		t.Error("forgotten before it was opened")
+	}
+}
+
+// TestDockerCredentialsEndpoint: awslogs-credentials-endpoint counts before the environment,
+// and containers with another one have another output.
+func TestDockerCredentialsEndpoint(t *testing.T) {
+	dockerEnv(t)
+	s, err := emulator.New(emulator.Options{Secrets: map[string]string{"AKFROMENDPOINT": "secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen("127.0.0.1:0", nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	paths := make(chan string, 10)
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths <- r.URL.Path
+		fmt.Fprintf(w, `{"AccessKeyId":"AKFROMENDPOINT","SecretAccessKey":"secret","Token":"t","Expiration":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339))
+	}))
+	t.Cleanup(agent.Close)
+	d := openDocker(t, DockerOptions{Spool: t.TempDir(), credentials: agent.URL})
+	c := testContainer(s.URL(), 1, func(o *awslogs.Options) { o.HasCredentials, o.CredentialsEndpoint = true, "/v2/credentials/1" })
+	sp := d.spool(t, c)
+	put(t, sp, lineBatch(c, "n", 0, 5, 0))
+	eventually(t, "delivery", func() bool { return len(s.Events("group", "s1")) == 5 })
+	if p := <-paths; p != "/v2/credentials/1" {
+		t.Error(p)
+	}
+	other := testContainer(s.URL(), 2, nil) // with the environment's keys, which this endpoint refuses
+	sp2 := d.spool(t, other)
+	put(t, sp2, lineBatch(other, "n", 0, 5, 0))
+	eventually(t, "the other fails alone", func() bool {
+		for _, k := range d.Status().Containers {
+			if k.Name == "c2" {
+				return strings.Contains(k.LastError, "UnrecognizedClient") && len(d.outputs.list()) == 2
+			}
+		}
+		return false
+	})
+	sp.Release()
+	sp2.Release()
 }

@@ -27,7 +27,9 @@ type dockerContainer struct {
 	mu      sync.Mutex // guards what follows
 	refs    int        // sessions
 	gone    bool
+	stored  bool           // an earlier process has left something, which resume opens
 	opened  bool           // the queues are
+	opening chan struct{}  // closed when an attempt to open them has ended; nil if there is none
 	queues  []*dockerQueue // one, or with live-first two: the live one, and the backlog
 	turned  bool           // live-first: events go to the backlog
 	out     *dockerOutput
@@ -53,15 +55,16 @@ func (c *dockerContainer) name() string {
 }
 
 // use takes a reference; nil if the container is closed.
-func (c *dockerContainer) use(info *docker.Container) docker.Spool {
+func (c *dockerContainer) use() docker.Spool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.gone {
+		c.mu.Unlock()
 		return nil
 	}
 	c.refs++
-	if !c.opened && onDisk(c.dir) {
-		c.open() // an earlier process has left something: what was stored there must be known
+	c.mu.Unlock()
+	if onDisk(c.dir) {
+		c.open(putLimit) // what an earlier process has stored there must be known
 	}
 	return &dockerSpool{c: c}
 }
@@ -74,54 +77,78 @@ func onDisk(dir string) bool {
 // openAgain is how long opening is not tried again after a failure.
 const openAgain = time.Second
 
-// open opens the queues and begins to deliver. mu is held. A failure is logged once and
-// kept in fault.
-func (c *dockerContainer) open() bool {
-	if c.opened {
-		return true
+// open opens the queues and begins to deliver, unless that is done. It waits no longer than
+// patience for the disk, and says whether they are open.
+func (c *dockerContainer) open(patience time.Duration) bool {
+	c.mu.Lock()
+	if c.opened || c.gone || c.opening == nil && c.fault != nil && time.Since(c.tried) < openAgain {
+		defer c.mu.Unlock()
+		return c.opened
 	}
-	if time.Since(c.tried) < openAgain && c.fault != nil {
-		return false
+	if c.opening == nil {
+		c.opening, c.tried = make(chan struct{}), time.Now()
+		c.d.opening.Go(c.opener)
 	}
-	c.tried = time.Now()
-	if err := c.openQueues(); err != nil {
+	done := c.opening
+	c.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opened
+}
+
+// opener opens the queues. A failure is logged once and kept in fault.
+func (c *dockerContainer) opener() {
+	queues, err := c.openQueues()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.opening)
+	c.opening = nil
+	if err != nil {
 		if c.fault == nil {
 			c.faulted = c.tried
 			c.log.Error("the spool of a container cannot be opened; its events are dropped and counted until it can", "dir", c.dir, "error", err)
 		}
 		c.fault = err
-		return false
+		return
+	}
+	if c.gone { // it was stopped meanwhile
+		for _, q := range queues {
+			q.close()
+		}
+		return
 	}
 	if c.fault != nil {
 		c.log.Info("the spool of a container is open again", "dir", c.dir, "after", time.Since(c.faulted).Round(time.Millisecond))
 		c.fault = nil
 	}
-	c.opened = true
+	c.queues, c.opened = queues, true
 	c.lost.settle(c.queues[0])
 	c.book = &ledger.Book{}
 	c.out = c.d.outputs.acquire(c)
-	return true
 }
 
-func (c *dockerContainer) openQueues() error {
+func (c *dockerContainer) openQueues() (queues []*dockerQueue, err error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	if err := writeContainerFile(c.dir, &c.info); err != nil {
-		return err
+		return nil, err
 	}
 	for _, dir := range c.queueDirs() {
 		q, err := openDockerQueue(c, dir)
 		if err != nil {
-			for _, q := range c.queues {
+			for _, q := range queues {
 				q.close()
 			}
-			c.queues = nil
-			return err
+			return nil, err
 		}
-		c.queues = append(c.queues, q)
+		queues = append(queues, q)
 	}
-	return nil
+	return queues, nil
 }
 
 // begin starts the delivery; the output is there now.
@@ -139,8 +166,13 @@ func (c *dockerContainer) begin(out *dockerOutput) {
 // queue gives where events go now; nil if nothing can be opened.
 func (c *dockerContainer) queue() *dockerQueue {
 	c.mu.Lock()
+	if !c.opened {
+		c.mu.Unlock()
+		c.open(putLimit)
+		c.mu.Lock()
+	}
 	defer c.mu.Unlock()
-	if !c.open() {
+	if !c.opened {
 		return nil
 	}
 	c.direct(time.Now())
@@ -198,7 +230,10 @@ func (c *dockerContainer) finish() {
 	if stopping {
 		return
 	}
-	if !c.opened && (c.fault != nil || !c.lost.empty()) && !c.open() {
+	if !c.opened && (c.stored || c.opening != nil || c.fault != nil || !c.lost.empty()) {
+		if c.opening == nil && (c.fault != nil || !c.stored) {
+			c.d.opening.Go(func() { c.open(0) })
+		}
 		return
 	}
 	for _, q := range c.queues {
@@ -227,6 +262,14 @@ func (c *dockerContainer) closeQueues(ctx context.Context) {
 // stop delivers what waits until ctx is done and leaves the rest in the spool.
 func (c *dockerContainer) stop(ctx context.Context) {
 	c.mu.Lock()
+	if opening := c.opening; opening != nil {
+		c.mu.Unlock()
+		select {
+		case <-opening:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+	}
 	defer c.mu.Unlock()
 	if c.gone {
 		return

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"weir/internal/input/docker"
 )
@@ -81,14 +83,14 @@ func removeSpool(dir string) error {
 	return os.RemoveAll(gone)
 }
 
-// restore goes on with the containers that an earlier process left. What cannot be read is
-// reported and left alone.
-func (d *Docker) restore() {
+// restore finds the containers that an earlier process left. What cannot be read is reported
+// and left alone.
+func (d *Docker) restore() (left []*dockerContainer) {
 	top := filepath.Join(d.o.Spool, dockerContainers)
 	entries, err := os.ReadDir(top)
 	if err != nil {
 		d.o.Log.Error("the spool cannot be listed; what an earlier process left is not delivered", "dir", top, "error", err)
-		return
+		return nil
 	}
 	for _, e := range entries {
 		dir := filepath.Join(top, e.Name())
@@ -104,12 +106,33 @@ func (d *Docker) restore() {
 			continue
 		}
 		c := newDockerContainer(d, info)
+		c.stored = true
 		d.mu.Lock()
 		d.containers[info.ID] = c
 		d.mu.Unlock()
-		c.mu.Lock()
-		c.open() // after a failure it is tried again
-		c.mu.Unlock()
+		left = append(left, c)
+	}
+	return left
+}
+
+// resume opens the spools that an earlier process left, a few at a time. There may be very
+// many, and Docker waits some seconds only for a plugin to start.
+func (d *Docker) resume(ctx context.Context, left []*dockerContainer) {
+	next := make(chan *dockerContainer)
+	for range 4 {
+		d.opening.Go(func() {
+			for c := range next {
+				c.open(time.Minute) // after a failure it is tried again
+			}
+		})
+	}
+	defer close(next)
+	for _, c := range left {
+		select {
+		case next <- c:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

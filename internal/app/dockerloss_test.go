@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -166,5 +168,39 @@ func TestDockerOneThatWritesMuch(t *testing.T) {
 	got := tell(t, s, "s0")
 	if got.missing == 0 || got.missing+len(got.lines) != 6000 {
 		t.Errorf("%d lines, %d missing of 6000", len(got.lines), got.missing)
+	}
+}
+
+// TestDockerSpoolCannotBeOpened: events that come while a container's directory cannot be
+// made are booked, and told when it can.
+func TestDockerSpoolCannotBeOpened(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	dir := t.TempDir()
+	d := openDocker(t, DockerOptions{Spool: dir})
+	c := testContainer(s.URL(), 1, func(o *awslogs.Options) { o.LossNotice = "json" })
+	inTheWay := filepath.Join(dir, dockerContainers, c.ID)
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sp := d.spool(t, c)
+	put(t, sp, lineBatch(c, "n", 0, 10, 0))
+	put(t, sp, lineBatch(c, "n", 10, 10, 0))
+	if st := d.Status; st().Containers[0].Fault == "" || len(st().Outputs) != 0 {
+		t.Errorf("%+v", st().Containers)
+	}
+	if sum := d.Totals(); sum.Dropped[ledger.DiskFull] != 20 || sum.Pending() != 0 {
+		t.Errorf("%+v", sum)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	sp.Release()
+	eventually(t, "the loss is told and the spool removed", func() bool { return len(d.list()) == 0 })
+	if got := tell(t, s, "s1"); len(got.lines) != 0 || got.missing != 20 || got.reasons["disk_full"] != 20 {
+		t.Errorf("%+v", got)
+	}
+	if n := strings.Count(d.log.String(), "cannot be opened"); n != 1 {
+		t.Errorf("%d lines about it", n)
 	}
 }

@@ -128,7 +128,11 @@ func (q *dockerQueue) stop(ctx context.Context) {
 
 // close closes the buffer; what has not ended stays on disk.
 func (q *dockerQueue) close() {
-	_ = q.buf.Close(context.Background()) // logged by the buffer
+	ctx, cancel := context.WithTimeout(context.Background(), putLimit)
+	defer cancel()
+	if err := q.buf.Close(ctx); err != nil {
+		q.c.log.Error("the spool of a container could not be closed in good order", "dir", q.c.dir, "error", err)
+	}
 }
 
 // dockerRetry never gives up: events leave by age or by overflow.

@@ -79,8 +79,11 @@ func (d *Docker) Status() web.Status {
 		s.Phase = web.Running
 	}
 	d.mu.Unlock()
-	sessions := d.plugin.Sessions()
-	n := d.plugin.Totals()
+	var sessions []docker.SessionStats
+	var n docker.Counts
+	if d.plugin != nil {
+		sessions, n = d.plugin.Sessions(), d.plugin.Totals()
+	}
 	s.Inputs = []web.InputStatus{{ID: "docker", Type: "docker", Address: d.o.Socket, Listening: s.Phase != web.Stopping,
 		Connections: int64(len(sessions)), Events: n.Events, Bytes: n.Bytes, Malformed: n.Lost, Repeats: n.Repeats}}
 	sums := map[*dockerOutput]*web.OutputStatus{}
