@@ -22,9 +22,9 @@ func TestKillUnderLoad(t *testing.T) {
 	}
 	each(t, func(t *testing.T, k kind) {
 		r := newRig(t, k, rigOptions{})
-		names := []string{"a", "b", "c", "d"}
+		names := []string{"aa", "bb", "cc", "dd"}
 		for _, name := range names {
-			r.run(container{name: name, steps: []string{"lines:n=0,id=" + name + ",rate=500,burst=3,to=both", "long:n=50000"}})
+			r.run(container{name: name, steps: []string{"lines:n=0,id=" + name + ",rate=500,to=both", "long:n=50000"}})
 		}
 		// In the first half nothing is in flight when a kill comes, so nothing may come twice.
 		r.gate.refuse()
@@ -62,7 +62,7 @@ func TestKillDuringOutage(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		r := newRig(t, k, rigOptions{})
 		r.gate.refuse()
-		names := []string{"a", "b"}
+		names := []string{"aa", "bb"}
 		for _, name := range names {
 			r.run(container{name: name, steps: []string{"lines:n=0,id=" + name + ",rate=200,size=40000,to=both"}})
 		}
@@ -75,7 +75,7 @@ func TestKillDuringOutage(t *testing.T) {
 			time.Sleep(time.Duration(50+i*61%200) * time.Millisecond) // load goes on meanwhile
 			r.kill()
 		}
-		r.quick("stop", "a", "b")
+		r.quick("stop", "aa", "bb")
 		r.wait("traces")
 		r.gate.open()
 		for _, name := range names {
@@ -94,9 +94,9 @@ func TestEngineRestart(t *testing.T) {
 			each(t, func(t *testing.T, k kind) {
 				o := engine.Options{LiveRestore: live}
 				r := newRig(t, k, rigOptions{engine: o})
-				r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=100"}})
-				r.run(container{name: "b", flags: []string{"--restart", "always"}, steps: []string{`text:"up\n"`, "hold", `text:"down\n"`}})
-				r.flowing("a")
+				r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=100"}})
+				r.run(container{name: "bb", flags: []string{"--restart", "always"}, steps: []string{`text:"up\n"`, "hold", `text:"down\n"`}})
+				r.flowing("aa")
 				r.gate.refuse()
 				if err := r.e.Stop(); err != nil {
 					t.Fatal(err)
@@ -104,18 +104,18 @@ func TestEngineRestart(t *testing.T) {
 				if err := r.e.Run(t.Context(), o); err != nil {
 					t.Fatal(err)
 				}
-				r.quick("inspect", "a")
+				r.quick("inspect", "aa")
 				if live {
 					time.Sleep(300 * time.Millisecond) // it goes on writing
-					r.quick("stop", "a")
+					r.quick("stop", "aa")
 				}
-				r.quick("stop", "b")
+				r.quick("stop", "bb")
 				r.gate.open()
-				whole(t, r.emu, "a", "a", 0, 1)
+				whole(t, r.emu, "aa", "aa", 0, 1)
 				if live {
-					arrive(t, r.emu, "b", "up", "down")
+					arrive(t, r.emu, "bb", "up", "down")
 				} else {
-					arrive(t, r.emu, "b", "up", "down", "up", "down")
+					arrive(t, r.emu, "bb", "up", "down", "up", "down")
 				}
 			})
 		})
@@ -127,15 +127,15 @@ func TestEngineKilled(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		o := engine.Options{LiveRestore: true}
 		r := newRig(t, k, rigOptions{engine: o})
-		r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=50"}})
-		r.flowing("a")
+		r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=50"}})
+		r.flowing("aa")
 		r.e.Kill()
 		if err := r.e.Run(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(300 * time.Millisecond) // it goes on writing
-		r.quick("stop", "a")
-		a := ended(t, r.emu, "a", "a", 0, 1)
+		r.quick("stop", "aa")
+		a := ended(t, r.emu, "aa", "aa", 0, 1)
 		t.Logf("dockerd killed: %s", a)
 		// What dockerd had read and not yet written to the pipe went with it: lines of one read.
 		if a.twice+a.disorder > 0 || a.missing > 3 {

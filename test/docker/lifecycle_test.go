@@ -19,15 +19,15 @@ func TestDisableAndUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(registry.Close)
-	r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=200"}})
+	r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=200"}})
 	r.run(container{name: "traces", driver: []string{`awslogs-multiline-pattern=^\d{4}-`}, steps: []string{"trace:n=9,id=x", "hold", "trace:n=9,id=x"}})
-	r.flowing("a")
+	r.flowing("aa")
 	if out, err := r.tryDocker(time.Minute, "plugin", "disable", r.driver); err == nil {
 		t.Errorf("the plugin can be disabled without force while containers use it: %s", out)
 	}
 	r.gate.refuse()
 	r.docker("plugin", "disable", "-f", r.driver)
-	r.quick("inspect", "a")
+	r.quick("inspect", "aa")
 	time.Sleep(500 * time.Millisecond) // the container goes on writing
 	r.docker("plugin", "enable", r.driver)
 	time.Sleep(200 * time.Millisecond)
@@ -39,14 +39,14 @@ func TestDisableAndUpgrade(t *testing.T) {
 	}
 	r.docker("plugin", "enable", r.driver)
 	r.flowingAgain()
-	r.quick("stop", "a", "traces")
+	r.quick("stop", "aa", "traces")
 	r.gate.open()
-	a := whole(t, r.emu, "a", "a", 0, 1)
+	a := whole(t, r.emu, "aa", "aa", 0, 1)
 	if a.slowest > blocked {
 		t.Errorf("the container was held up for %s", a.slowest)
 	}
 	r.traces("traces", 2, 9)
-	r.docker("rm", "a", "traces")
+	r.docker("rm", "aa", "traces")
 	r.docker("plugin", "disable", r.driver) // not in use any more
 }
 
@@ -70,13 +70,13 @@ func errText(err error) string {
 // forgets the pipe; what was in it must come all the same.
 func TestStoppedWhileAway(t *testing.T) {
 	r := newRig(t, managed, rigOptions{})
-	r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=100"}})
-	r.flowing("a")
+	r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=100"}})
+	r.flowing("aa")
 	r.docker("plugin", "disable", "-f", r.driver)
 	time.Sleep(300 * time.Millisecond) // the container goes on writing
-	r.docker("stop", "a")              // takes as long as the engine tries to reach the plugin
+	r.docker("stop", "aa")             // takes as long as the engine tries to reach the plugin
 	r.docker("plugin", "enable", r.driver)
-	a := whole(t, r.emu, "a", "a", 0, 1)
+	a := whole(t, r.emu, "aa", "aa", 0, 1)
 	t.Logf("%s", a)
 }
 
@@ -84,9 +84,9 @@ func TestStoppedWhileAway(t *testing.T) {
 // upgrade.
 func TestServiceRestart(t *testing.T) {
 	r := newRig(t, v1, rigOptions{})
-	r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=500"}})
+	r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=500"}})
 	r.run(container{name: "long", steps: []string{"long:n=20000,nl=0", "hold", "long:n=20000"}})
-	r.flowing("a")
+	r.flowing("aa")
 	for range 3 {
 		begin := time.Now()
 		r.v1.Signal(syscall.SIGTERM)
@@ -97,8 +97,8 @@ func TestServiceRestart(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // containers go on writing
 		r.startV1()
 	}
-	r.quick("stop", "a", "long")
-	whole(t, r.emu, "a", "a", 0, 1)
+	r.quick("stop", "aa", "long")
+	whole(t, r.emu, "aa", "aa", 0, 1)
 	weirtest.Eventually(t, "the long line has come", func() (string, bool) {
 		m := strings.Join(messages(r.emu, "long"), "")
 		return clip(m), len(m) == 40000

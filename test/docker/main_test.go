@@ -46,9 +46,6 @@ func prepare(dir string) error {
 		return err
 	}
 	plugin = filepath.Join(root, "build", "plugin")
-	if os.Getenv("ZZ") != "" {
-		return nil
-	}
 	if out, err := exec.Command("make", "-C", root, "plugin").CombinedOutput(); err != nil {
 		return fmt.Errorf("make plugin: %w\n%s", err, out)
 	}

@@ -175,6 +175,9 @@ func (r *rig) kill() {
 		now := r.pluginPids()
 		return fmt.Sprint(now), len(now) > 0 && !slices.Contains(now, pids[0])
 	})
+	// An engine tries to reach a plugin half a second after its start for the first time. One
+	// that has died before that it disables, whatever the plugin does.
+	time.Sleep(700 * time.Millisecond)
 }
 
 // pluginPids are the processes of the managed plugin.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,8 +79,8 @@ func TestCredentialsRotated(t *testing.T) {
 	write("AKIDOLD", "old")
 	r := newRig(t, v1, rigOptions{emulator: emulator.Options{Secrets: map[string]string{"AKIDOLD": "old"}},
 		env: []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SHARED_CREDENTIALS_FILE=" + file}})
-	r.run(container{name: "a", steps: []string{"lines:n=0,id=a,rate=100"}})
-	r.flowing("a")
+	r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=100"}})
+	r.flowing("aa")
 	second := weirtest.Endpoint(t, emulator.Options{Secrets: map[string]string{"AKIDNEW": "new"}})
 	r.gate.lead(second.Addr())
 	weirtest.Eventually(t, "the old credentials are refused", func() (string, bool) {
@@ -87,49 +88,60 @@ func TestCredentialsRotated(t *testing.T) {
 		return s, strings.Contains(s, "UnrecognizedClient")
 	})
 	write("AKIDNEW", "new")
-	r.quick("stop", "a")
-	a := ended(t, second, "a", "a", 0, 1)
-	first := count(r.emu, "a", "a", 0, 1)
+	r.quick("stop", "aa")
+	a := ended(t, second, "aa", "aa", 0, 1)
+	first := count(r.emu, "aa", "aa", 0, 1)
 	if first.lines+a.lines != a.written || a.twice+a.disorder+first.missing > 0 {
 		t.Errorf("with the old credentials %s, with the new %s", first, a)
 	}
 }
 
-// TestDiskFull has the spool on a file system that is full long before the writers end.
+// TestDiskFull has the spool on a file system that is full long before the writers end: it
+// meets the floor of free space, or there is no floor and writes fail.
 func TestDiskFull(t *testing.T) {
 	needEngine(t)
-	small, err := os.MkdirTemp("", "wds")
-	if err != nil {
-		t.Fatal(err)
+	for name, floor := range map[string]string{"floor": "3m", "no-space-left": "1"} {
+		t.Run(name, func(t *testing.T) {
+			small, err := os.MkdirTemp("", "wds")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Remove(small) })
+			if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=12m"); err != nil {
+				t.Skip("no tmpfs can be mounted: ", err)
+			}
+			t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+			diskFull(t, newRig(t, v1, rigOptions{spool: small, env: append(slices.Clone(credentials), "WEIR_MIN_FREE="+floor, "WEIR_SPOOL_LIMIT=1g")}))
+			out, _ := exec.Command("df", small).CombinedOutput()
+			t.Logf("at the end: %s", out)
+		})
 	}
-	t.Cleanup(func() { _ = os.Remove(small) })
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=12m"); err != nil {
-		t.Skip("no tmpfs can be mounted: ", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
-	r := newRig(t, v1, rigOptions{spool: small})
+}
+
+func diskFull(t *testing.T, r *rig) {
 	r.gate.refuse()
 	const n, size = 100_000, 200
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"aa", "bb"} {
 		r.run(container{name: name, driver: []string{"weir-loss-notice=json"},
 			steps: []string{fmt.Sprintf("lines:n=%d,id=%s,size=%d,burst=20,rate=40000", n, name, size), `text:"last\n"`}})
 	}
-	r.quick("inspect", "a")
-	r.wait("a", "b")
-	r.quick("rm", "a")
+	r.quick("inspect", "aa")
+	r.wait("aa", "bb")
+	r.quick("rm", "aa")
 	// A new container starts although there is no room.
 	r.quick(append([]string{"run", "-d"}, r.args(container{name: "late", steps: []string{`text:"hello\n"`}})...)...)
 	r.quick("wait", "late")
 	r.kill()
 	r.gate.open()
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"aa", "bb"} {
 		a := r.sum(name, n+2, size)
+		if a.lines == 0 {
+			t.Errorf("%s: nothing was kept", name)
+		}
 		if a.slowest > blocked {
 			t.Errorf("%s was held up for %s", name, a.slowest)
 		}
 	}
-	out, _ := exec.Command("df", small).CombinedOutput()
-	t.Logf("at the end: %s", out)
 }
 
 // sum waits until what was delivered of a stream and what its notices tell are all.
