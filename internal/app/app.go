@@ -39,6 +39,7 @@ type App struct {
 	o       Options
 	started time.Time
 	web     *webServer
+	own     *ownLog
 	done    chan struct{} // closed when all inputs have ended by themselves
 
 	mu        sync.Mutex // guards what follows; held through a reload
@@ -85,6 +86,9 @@ func New(plan *Plan, o Options) (*App, error) {
 		o.Stdout = os.Stdout
 	}
 	a := &App{o: o, throttles: map[string]*deliver.Throttle{}, shared: shared{tokens: cloudwatch.NewTokens()}, unmatched: &ledger.Book{}, done: make(chan struct{})}
+	a.own = newOwnLog(o.Log)
+	a.own.reach.Store(plan.logReach())
+	a.o.Log = a.own.logger()
 	a.ctx, a.stopping = context.WithCancel(context.Background())
 	a.retireCtx, a.endRetire = context.WithCancel(context.Background())
 	a.gen = &generation{plan: plan}
@@ -140,6 +144,8 @@ func (a *App) start(undo *cleanups) (err error) {
 		return errStopped
 	}
 	g.routes.holds.Start()
+	a.own.set(g)
+	a.own.start()
 	for _, in := range a.inputs {
 		a.runInput(in)
 	}
@@ -188,6 +194,7 @@ func (a *App) Stop(ctx context.Context) {
 	holds.Hurry() // likewise
 	waitOrDone(ctx, &a.running)
 	waitOrDone(ctx, &a.holding)
+	a.own.close()
 	holds.Stop(ctx)
 
 	var wg sync.WaitGroup

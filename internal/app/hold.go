@@ -76,14 +76,18 @@ func (r *resolver) makeHolds() {
 	}
 }
 
+// holdID is the name of a hold in logs, and in what buffers remember.
+func holdID(label, id string) string { return strings.TrimSpace(label + " " + id) }
+
 // makeHold makes one hold. late is the label for what it has held too long; lateIsError
 // makes an error of that where there is no label.
 func (r *resolver) makeHold(key holdKey, id string, h filter.Holder, late string, lateIsError bool) {
 	if r.holdOf[key] != nil {
 		return
 	}
+	id = holdID(key.label, id)
 	o := pipeline.HoldOptions{
-		ID: strings.TrimSpace(key.label + " " + id), Holder: h, Log: r.log, LateIsError: lateIsError, Nowhere: r.unmatched, Known: r.known,
+		ID: id, Holder: h, Log: r.log.With("filter", id), LateIsError: lateIsError, Nowhere: r.unmatched, Known: r.known,
 		Errors: r.from("@ERROR"),
 	}
 	if late != "" {

@@ -239,7 +239,7 @@ func TestConcatAndDetectTogether(t *testing.T) {
 // TestStoreAfterOneThatRefuses has a store that takes events only when the one before
 // cannot.
 func TestStoreAfterOneThatRefuses(t *testing.T) {
-	r := start(t, forwardIn+`
+	r := start(t, strings.Replace(forwardIn, "5s", "0.1", 1)+`
 <match **>
   @type copy
   <store ignore_error>
@@ -268,4 +268,3 @@ func TestStoreAfterOneThatRefuses(t *testing.T) {
 		t.Errorf("first %+v, second %+v", small, other)
 	}
 }
-

@@ -29,9 +29,7 @@ func (p *planner) unusedLabels() {
 	for _, l := range labels {
 		pos := p.contexts[l].pos
 		switch l {
-		case "@ERROR": // gets what filters could not process
-		case "@FLUENT_LOG":
-			p.d.Warn(pos, "label @FLUENT_LOG gets no events: weir's own log goes to standard error, or to <log> path of <system>", "")
+		case "@ERROR", fluentLog: // get what filters could not process, and the own log
 		default:
 			p.d.Warn(pos, fmt.Sprintf("nothing sends events to label %s", l), fmt.Sprintf("add @label %s to a source or a relabel, or remove the label", l))
 		}

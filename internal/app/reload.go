@@ -51,6 +51,9 @@ func (a *App) Reload(plan *Plan) error {
 	a.replaceOutputs(old, g)
 	a.gen, a.loaded = g, time.Now()
 	rest := a.replaceInputs(next)
+	if w := a.own.set(g); w != nil {
+		rest.ways = append(rest.ways, w)
+	}
 	a.retire(old, g, rest, a.replaceHolds(old, g, rest))
 	a.reportOrphans(plan)
 	return nil

@@ -38,7 +38,7 @@ type Hold struct {
 type HoldOptions struct {
 	ID     string
 	Holder filter.Holder
-	Log    *slog.Logger
+	Log    *slog.Logger // its lines name the filter
 	// Late finds where what took too long goes by its tag (timeout_label); nil as a result
 	// means that no <match> takes it. Without Late and with LateIsError it goes to Errors,
 	// if there are any; else it goes on like what is complete.

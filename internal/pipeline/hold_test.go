@@ -428,4 +428,3 @@ func TestFullHoldPassesGroupsOn(t *testing.T) {
 		}
 	})
 }
-

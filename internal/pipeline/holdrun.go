@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"weir/internal/event"
@@ -254,7 +253,7 @@ func (k *keeping) flush(ctx context.Context) {
 func (k *keeping) shed(ctx context.Context, t *tagged) {
 	for k.bytes > int(k.s.limit) || k.groups > maxGroups/holdShards {
 		if n, say := k.s.h.crowded.hit(); say {
-			k.s.h.o.Log.Warn("a filter holds as much as it may, it passes groups on before their time", "filter", k.s.h.o.ID, "groups", k.groups, "bytes", k.bytes, "times", n)
+			k.s.h.o.Log.Warn("a filter holds as much as it may, it passes groups on before their time", "groups", k.groups, "bytes", k.bytes, "times", n)
 		}
 		if t.held.Groups() == 0 {
 			if t = k.oldest(); t == nil {
@@ -326,7 +325,7 @@ func (s *shard) deliver(ctx context.Context, w *work) error {
 			w.commit()
 			if tries > 1 {
 				s.refuse(nil)
-				s.h.o.Log.Info("what a filter holds is passed on again", "filter", s.h.o.ID, "attempts", tries, "after", time.Since(since))
+				s.h.o.Log.Info("what a filter holds is passed on again", "attempts", tries, "after", time.Since(since))
 			}
 			return nil
 		}
@@ -336,7 +335,7 @@ func (s *shard) deliver(ctx context.Context, w *work) error {
 		}
 		if tries == 1 {
 			since = time.Now()
-			s.h.o.Log.Warn("what a filter holds is refused, it is kept and tried again", slog.String("filter", s.h.o.ID), slog.Any("error", err))
+			s.h.o.Log.Warn("what a filter holds is refused, it is kept and tried again", "error", err)
 		}
 		s.refuse(err)
 		timer := time.NewTimer(wait)
