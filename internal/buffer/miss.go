@@ -57,9 +57,15 @@ func (b *Buffer) miss(tag string, reason ledger.Reason, l Loss) {
 	b.unsaid.Admitted += l.Events
 	b.unsaid.Add(fate, l.Events)
 	d := b.tailGap(reason)
+	var last *drop
 	if d == nil {
-		d = &drop{Drop: segment.Drop{Reason: reason, Miss: true}, sums: map[string]*segment.TagLoss{}}
-		d.into = b.lastGap(reason)
+		last = b.lastGap(reason)
+		if last != nil && !last.ready {
+			d, last = last, nil // it can still take more
+		}
+	}
+	if d == nil {
+		d = &drop{Drop: segment.Drop{Reason: reason, Miss: true}, sums: map[string]*segment.TagLoss{}, into: last}
 		b.place(d)
 		b.misses = append(b.misses, d)
 		b.openGaps = append(b.openGaps, d)
@@ -115,20 +121,24 @@ func (b *Buffer) endGaps() {
 	b.open = b.newFrame(smallest)
 }
 
-// recordMisses writes down the gaps that stand before seq and behind what is stored. Only
-// the committer calls it.
+// recordMisses writes down the gaps that stand before seq and not behind what has still to be
+// stored. Only the committer calls it.
 func (b *Buffer) recordMisses(seq uint64) {
 	b.journalMu.Lock()
 	defer b.journalMu.Unlock()
 	wrote := false
 	for {
 		b.mu.Lock()
-		if len(b.misses) == 0 || b.misses[0].Start.Seq >= seq || b.misses[0].Start.Seq > b.stored.Seq {
+		// What joins another gap has no place that something must be stored before.
+		i := slices.IndexFunc(b.misses, func(d *drop) bool {
+			return d.into != nil || d.Start.Seq < seq && d.Start.Seq <= b.stored.Seq
+		})
+		if i < 0 {
 			b.mu.Unlock()
 			break
 		}
-		d := b.misses[0]
-		b.misses = slices.Delete(b.misses, 0, 1)
+		d := b.misses[i]
+		b.misses = slices.Delete(b.misses, i, i+1)
 		b.openGaps = slices.DeleteFunc(b.openGaps, func(x *drop) bool { return x == d })
 		target, ok := b.publish(d)
 		door := b.door()
@@ -159,7 +169,8 @@ func (b *Buffer) recordMisses(seq uint64) {
 func (b *Buffer) publish(d *drop) (target uint64, ok bool) {
 	if d.into != nil && !slices.Contains(b.drops, d.into) {
 		d.into = b.lastGap(d.Reason)
-		if d.into == nil {
+		if d.into == nil || !d.into.ready {
+			d.into = nil
 			b.place(d)
 			b.misses = append(b.misses, d)
 			b.openGaps = append(b.openGaps, d)
