@@ -281,7 +281,7 @@ func (d *Deliverer) markOf(f *flight, o *loss) []piece {
 		return nil
 	}
 	due := d.noticeDue(o)
-	if len(o.parts) > laneHeld || d.held.Load() > mostHeld || (o.stale || o.refused > 0) && d.pressed() {
+	if len(o.parts) > laneHeld || d.held.Load() > mostHeld || o.lasting() && d.pressed() {
 		d.release(f.lane.key, o)
 	}
 	p := piece{due: due, loss: o}
@@ -298,6 +298,9 @@ func (d *Deliverer) release(lane string, o *loss) {
 	d.settle(lane, parts, told...)
 	d.stat.released(d.o.Log, d.o.ID, lane)
 }
+
+// lasting says that the notice is not likely to be taken soon.
+func (o *loss) lasting() bool { return o.stale || o.refused > 2 }
 
 // pressed says that what waits for notices that are not taken must not hold the buffer's
 // room any longer.
@@ -324,7 +327,7 @@ func (d *Deliverer) unburden() {
 	for _, l := range d.lanes {
 		for i := l.head; i < len(l.pieces) && l.marks > 0; i++ {
 			o := l.pieces[i].loss
-			if o != nil && (l.parked || o.stale || o.refused > 0) && len(o.parts)+len(o.gaps) > 0 {
+			if o != nil && (l.parked || o.lasting()) && len(o.parts)+len(o.gaps) > 0 {
 				all = append(all, found{l.key, &loss{gaps: o.gaps, parts: o.parts}})
 				o.gaps, o.parts = nil, nil
 			}
