@@ -138,3 +138,42 @@ func TestCircularBufferBesideABadLane(t *testing.T) {
 		r.stop(time.Minute)
 	})
 }
+
+// What several lanes of a buffer have lost is told to each of them.
+func TestEachLaneIsToldItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		down := true
+		out.answer = func(string, []uint32) output.Result {
+			if down {
+				return fails(output.Unavailable)
+			}
+			return output.Result{}
+		}
+		out.bufLimit = 256 << 10
+		r := newRig(t, out, func(o *Options) { o.Circular, o.Tell = true, true })
+		lanes := []string{"a", "b", "c"}
+		for i := range 3000 {
+			r.append(batch(lanes[i*i%3], uint32(i)*10, 10))
+			if i%50 == 0 {
+				synctest.Wait()
+			}
+		}
+		time.Sleep(time.Minute)
+		down = false
+		time.Sleep(5 * time.Minute)
+		all := uint64(0)
+		for i, lane := range lanes {
+			want := []uint64{10_000, 20_000, 0}[i]
+			got := uint64(len(out.got(lane)))
+			if told := out.sum(lane); got+told != want || want > 0 && told == 0 {
+				t.Errorf("lane %s: %d arrived, %d are told missing, of %d", lane, got, told, want)
+			}
+			all += got
+		}
+		if s := r.book.Sheet(); s.Delivered != all || s.Dropped[ledger.BufferFull] != 30_000-all {
+			t.Errorf("%d arrived, books %+v", all, s)
+		}
+		r.stop(time.Minute)
+	})
+}
