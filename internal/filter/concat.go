@@ -94,6 +94,9 @@ func NewConcat(s *fluentconf.Section, p ConcatParams, env Env, d *config.Diagnos
 	if given == "" {
 		fail("nothing says which events belong together", "add n_lines, multiline_start_regexp, multiline_end_regexp, partial_key, use_partial_metadata or use_partial_cri_logtag")
 	}
+	if p.PartialKey != "" && p.PartialValue == nil {
+		fail("partial_key needs partial_value", "add partial_value with the value of that field in events that are not the last")
+	}
 	c.regexps(s, env, d)
 	switch c.mode {
 	case byLines:
@@ -101,9 +104,6 @@ func NewConcat(s *fluentconf.Section, p ConcatParams, env Env, d *config.Diagnos
 			c.lines = int(min(*p.Lines, 1<<30))
 		}
 	case byPartialKey:
-		if p.PartialValue == nil {
-			fail("partial_key needs partial_value", "add partial_value with the value of that field in events that are not the last")
-		}
 		if !p.KeepPartialKey {
 			c.remove = map[string]bool{p.PartialKey: true}
 		} else {

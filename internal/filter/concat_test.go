@@ -2,7 +2,6 @@ package filter
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -195,5 +194,3 @@ func TestConcatAsRecorded(t *testing.T) {
 		}
 	})
 }
-
-var _ = bytes.Equal

@@ -117,10 +117,13 @@ func beginsTrace(langs []language, m []byte) (state, bool) {
 			return pythonFile, true
 		case l == langPHP && hasPHPMessage(m):
 			return phpHead, true
-		case l == langGo && hasPanic(m):
-			return goHead, true
-		case l == langGo && bytes.Contains(m, []byte("http: panic serving")):
-			return goRoutine, true
+		case l == langGo && bytes.Contains(m, []byte("panic")):
+			if hasPanic(m) {
+				return goHead, true
+			}
+			if bytes.Contains(m, []byte("http: panic serving")) {
+				return goRoutine, true
+			}
 		case l == langRuby && hasLine(m, isRailsError):
 			return railsHead, true
 		case l == langDart && hasLine(m, is("Unhandled exception:")):
@@ -182,17 +185,27 @@ func digits(line []byte) int {
 }
 
 // hasJavaThrowable looks for the name of something that was thrown, with its message or the
-// end of the line behind it.
+// end of the line behind it: colons and line breaks are fewer than letters.
 func hasJavaThrowable(m []byte) bool {
-	for _, name := range [...]string{"Exception", "Error", "Throwable", "V8 errors stack trace"} {
-		for rest := m; ; {
-			i := bytes.Index(rest, []byte(name))
+	for _, end := range [...]byte{':', '\n', '\r'} {
+		for at := 0; ; at++ {
+			i := bytes.IndexByte(m[at:], end)
 			if i < 0 {
 				break
 			}
-			if rest = rest[i+len(name):]; len(rest) > 0 && (rest[0] == ':' || rest[0] == '\r' || rest[0] == '\n') {
+			if at += i; isThrowable(m[:at]) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// isThrowable says whether a text ends in such a name.
+func isThrowable(b []byte) bool {
+	for _, name := range [...]string{"Exception", "Error", "Throwable", "V8 errors stack trace"} {
+		if n := len(b) - len(name); n >= 0 && string(b[n:]) == name {
+			return true
 		}
 	}
 	return false
@@ -419,9 +432,12 @@ func isGoCall(line []byte) bool {
 
 // isRailsError takes the line with an error's name and its message in parentheses.
 func isRailsError(line []byte) bool {
-	const head = "Error ("
-	i := bytes.Index(line, []byte(head))
-	return i >= 0 && bytes.HasSuffix(line[i+len(head):], []byte("):"))
+	const head, end = "Error (", "):"
+	n := len(line) - len(end)
+	if n < len(head) || string(line[n:]) != end {
+		return false
+	}
+	return bytes.Contains(line[:n], []byte(head))
 }
 
 func (s state) nextRuby(m []byte) (state, bool) {
