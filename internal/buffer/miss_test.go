@@ -383,6 +383,14 @@ func TestShare(t *testing.T) {
 		if share.Used() != 0 {
 			t.Fatal(share.Used())
 		}
+		share.Hold(70 << 10) // left behind, more than fits
+		fourth := open("e", DropNewest)
+		if _, err := fourth.Append(context.Background(), batchOf("t", 0, 1, 0)); !errors.Is(err, ErrDropped) {
+			t.Fatal(err)
+		}
+		share.Hold(-70 << 10)
+		appendN(t, fourth, 0, 1, 0)
+		mustClose(t, fourth)
 	})
 }
 

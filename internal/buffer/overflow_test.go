@@ -191,67 +191,73 @@ func TestDropOldestTellsWhatIsLost(t *testing.T) {
 // TestFullDisk: a full disk acts like the limit, is logged once when it begins and once
 // when it ends, and everything goes on.
 func TestFullDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs := vfstest.New()
-		var logged bytes.Buffer
-		o := testOptions(t, fs, "q")
-		o.Limit, o.Segment, o.Log = 1<<20, 8<<10, slog.New(slog.NewTextHandler(&logged, nil))
-		b := mustOpen(t, o)
-		fs.SetCapacity(3 << 20)
-		appendN(t, b, 0, 4, 400)
-		if err := b.Flush(context.Background()); err != nil {
+	synctest.Test(t, func(t *testing.T) { fullDisk(t, false) })
+	synctest.Test(t, func(t *testing.T) { fullDisk(t, true) })
+}
+
+func fullDisk(t *testing.T, lean bool) {
+	fs := vfstest.New()
+	var logged bytes.Buffer
+	o := testOptions(t, fs, "q")
+	o.Lean, o.Limit, o.Segment, o.Log = lean, 1<<20, 8<<10, slog.New(slog.NewTextHandler(&logged, nil))
+	b := mustOpen(t, o)
+	fs.SetCapacity(3 << 20)
+	appendN(t, b, 0, 4, 400)
+	if err := b.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	fs.SetCapacity(1) // others took it
+	n, err := fill(t, b)
+	if !errors.Is(err, input.ErrRefused) {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if _, err := b.Append(context.Background(), batchOf("t", 0, 2, 4000)); !errors.Is(err, input.ErrRefused) {
 			t.Fatal(err)
 		}
-		fs.SetCapacity(1) // others took it
-		n, err := fill(t, b)
-		if !errors.Is(err, input.ErrRefused) {
-			t.Fatal(err)
-		}
-		for range 100 {
-			if _, err := b.Append(context.Background(), batchOf("t", 0, 2, 4000)); !errors.Is(err, input.ErrRefused) {
-				t.Fatal(err)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		if s := b.Stats(); !vfs.IsFull(s.Fault) {
-			t.Fatalf("%+v", s)
-		}
-		// Everything that was accepted is stored: it was reserved before.
-		if err := b.Flush(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		fs.SetCapacity(0)
-		time.Sleep(3 * time.Second)
-		appendN(t, b, n, 10, 400)
-		if err := b.Flush(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		mustBalance(t, b)
-		mustClose(t, b)
-		if s := logged.String(); strings.Count(s, "buffer is full") != 1 || strings.Count(s, "buffer has room again") != 1 || strings.Count(s, "\n") != 2 {
-			t.Fatalf("logged:\n%s", s)
-		}
-	})
+		time.Sleep(100 * time.Millisecond)
+	}
+	if s := b.Stats(); !vfs.IsFull(s.Fault) {
+		t.Fatalf("%+v", s)
+	}
+	// Everything that was accepted is stored: it was reserved before.
+	if err := b.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	fs.SetCapacity(0)
+	time.Sleep(3 * time.Second)
+	appendN(t, b, n, 10, 400)
+	if err := b.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	mustBalance(t, b)
+	mustClose(t, b)
+	if s := logged.String(); strings.Count(s, "buffer is full") != 1 || strings.Count(s, "buffer has room again") != 1 || strings.Count(s, "\n") != 2 {
+		t.Fatalf("logged:\n%s", s)
+	}
 }
 
 func TestFreeSpaceFloor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs := vfstest.New()
-		o := testOptions(t, fs, "q")
-		o.MinFree, o.Segment = 100<<20, 8<<10
-		fs.SetFree(99 << 20)
-		b := mustOpen(t, o)
-		if _, err := b.Append(context.Background(), batchOf("t", 0, 1, 0)); !errors.Is(err, input.ErrRefused) {
-			t.Fatal(err)
-		}
-		fs.SetFree(200 << 20)
-		time.Sleep(2 * time.Second)
-		appendN(t, b, 0, 1, 0)
-		if err := b.Flush(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		mustClose(t, b)
-	})
+	synctest.Test(t, func(t *testing.T) { freeSpaceFloor(t, false) })
+	synctest.Test(t, func(t *testing.T) { freeSpaceFloor(t, true) })
+}
+
+func freeSpaceFloor(t *testing.T, lean bool) {
+	fs := vfstest.New()
+	o := testOptions(t, fs, "q")
+	o.Lean, o.MinFree, o.Segment = lean, 100<<20, 8<<10
+	fs.SetFree(99 << 20)
+	b := mustOpen(t, o)
+	if _, err := b.Append(context.Background(), batchOf("t", 0, 1, 0)); !errors.Is(err, input.ErrRefused) {
+		t.Fatal(err)
+	}
+	fs.SetFree(200 << 20)
+	time.Sleep(2 * time.Second)
+	appendN(t, b, 0, 1, 0)
+	if err := b.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, b)
 }
 
 // TestTooBig: a batch that can never fit is refused at once, whatever the policy.

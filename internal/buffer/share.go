@@ -26,6 +26,16 @@ func NewShare(limit int64) *Share {
 // its way to them. Only what was there at Open can make it exceed the limit.
 func (s *Share) Used() int64 { return s.used.Load() }
 
+// Hold books n bytes that a buffer has left on disk that is not open now, even beyond the
+// limit; n < 0 takes them out again.
+func (s *Share) Hold(n int64) {
+	if n > 0 {
+		s.used.Add(n)
+	} else {
+		s.give(-n)
+	}
+}
+
 // fits tells whether n more bytes fit.
 func (s *Share) fits(n int64) bool { return n <= 0 || s.used.Load()+n <= s.limit }
 
