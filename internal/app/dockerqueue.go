@@ -63,7 +63,7 @@ func (q *dockerQueue) deliver(out *dockerOutput) {
 	o := deliver.Options{
 		ID: q.c.name(), Buffer: q.buf, Output: out.out, Log: q.c.log, Retry: dockerRetry(), Slots: out.slots, Throttle: out.throttle,
 		Linger: deliver.Linger{Interval: q.c.info.Options.FlushInterval}, ReadAhead: int(max(q.buf.Stats().Limit/8, 64<<10)),
-		Tell: q.c.info.Options.LossNotice != "",
+		Tell: q.c.info.Options.LossNotice != "", Circular: true,
 	}
 	q.pace(&o)
 	q.del = deliver.New(o)
