@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"syscall"
 	"testing/synctest"
 	"time"
@@ -47,8 +48,8 @@ type model struct {
 	read    int           // Seq of the last batch that the reader has passed
 	held    []Ref         // handed out and not settled, one entry each
 	ids     int
-	logged  bytes.Buffer // what the buffer and the model did, for a failure's message
-	power   bool         // the power was cut: settled entries may come back once
+	logged  notes // what the buffer and the model did, for a failure's message
+	power   bool  // the power was cut: settled entries may come back once
 
 	share  int64        // limit of o.Share; 0: there is none
 	losses []*modelLoss // of Miss, as far as they are known to have survived
@@ -56,6 +57,24 @@ type model struct {
 	known  map[Seq]bool // gaps that were told
 	calm   bool         // nothing fails and the power stays
 	told   ledger.Sheet // what was told
+}
+
+// notes may be written from any goroutine.
+type notes struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.b.Write(p)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.b.String()
 }
 
 const modelLimit = 64 << 10
