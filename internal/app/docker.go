@@ -38,6 +38,7 @@ type DockerOptions struct {
 	InFlight int // requests in flight for each set of service settings; default 4
 
 	regions     []func(context.Context) (string, error) // further places to ask for a region; nil: the metadata service
+	awake       int                                     // default dockerAwake
 	turnAfter   time.Duration                           // for live-first; default turnAfter
 	credentials string                                  // where awslogs-credentials-endpoint is asked; "" is the address that Docker's driver uses
 }
@@ -83,6 +84,9 @@ func NewDocker(o DockerOptions) *Docker {
 	}
 	if o.turnAfter <= 0 {
 		o.turnAfter = turnAfter
+	}
+	if o.awake <= 0 {
+		o.awake = dockerAwake
 	}
 	if o.InFlight <= 0 {
 		o.InFlight = 4
@@ -238,6 +242,8 @@ func (d *Docker) look(ctx context.Context) {
 			return
 		case <-tick.C:
 			d.crowd.flush(false)
+			d.rest()
+			d.outputs.nudge(d.list())
 		case <-d.kick:
 		}
 		for _, c := range d.list() {

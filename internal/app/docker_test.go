@@ -380,3 +380,75 @@ func TestDockerCredentialsEndpoint(t *testing.T) {
 	sp.Release()
 	sp2.Release()
 }
+
+// TestDockerSleep: of many containers that have ended during an outage a few are open. The
+// others are delivered later, over a restart too, and wake for a new session.
+func TestDockerSleep(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
+		t.Fatal(err)
+	}
+	o := DockerOptions{Spool: t.TempDir(), awake: 4}
+	d := openDocker(t, o)
+	const n = 12
+	for i := range n {
+		c := testContainer(s.URL(), i, nil)
+		sp := d.spool(t, c)
+		put(t, sp, lineBatch(c, "n", 0, 10, 0))
+		sp.Release()
+	}
+	open := func() int {
+		k := 0
+		for _, c := range d.list() {
+			if len(c.inUse()) > 0 {
+				k++
+			}
+		}
+		return k
+	}
+	eventually(t, "most sleep", func() bool { return open() <= 4 })
+	check := func() {
+		t.Helper()
+		if sum := d.Totals(); sum.Pending() != n*10 || d.limits.share.Used() <= 0 {
+			t.Errorf("%d events pending, %d bytes", sum.Pending(), d.limits.share.Used())
+		}
+		if st := d.Status(); len(st.Containers) != n || st.Outputs[0].Sheet.Pending() != n*10 {
+			t.Errorf("%d containers in the status, %d events", len(st.Containers), st.Outputs[0].Sheet.Pending())
+		}
+	}
+	check()
+	used := d.limits.share.Used()
+	d.Stop(context.Background())
+	if !strings.Contains(d.log.String(), fmt.Sprintf("events=%d containers=%d", n*10, n)) {
+		t.Error("the log does not say what was left")
+	}
+	d = openDocker(t, o)
+	eventually(t, "some are open", func() bool { return open() == 4 })
+	if now := d.limits.share.Used(); now < used/2 {
+		t.Errorf("%d bytes are booked, %d were before the restart", now, used)
+	}
+	var sleeper *docker.Container
+	for i := range n {
+		if c := testContainer(s.URL(), i, nil); len(d.containers[c.ID].inUse()) == 0 {
+			sleeper = c
+		}
+	}
+	sp := d.spool(t, sleeper)
+	put(t, sp, lineBatch(sleeper, "n", 10, 5, 0))
+	if err := s.SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	sp.Release()
+	eventually(t, "all is delivered and gone", func() bool { return len(d.list()) == 0 })
+	for i := range n {
+		want := 10
+		if testContainer("", i, nil).ID == sleeper.ID {
+			want = 15
+		}
+		checkLines(t, s, fmt.Sprint("s", i), "n", want)
+	}
+	if used := d.limits.share.Used(); used != 0 {
+		t.Errorf("%d bytes are booked for nothing", used)
+	}
+}

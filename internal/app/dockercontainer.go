@@ -27,8 +27,10 @@ type dockerContainer struct {
 	mu      sync.Mutex // guards what follows
 	refs    int        // sessions
 	gone    bool
-	stored  bool           // an earlier process has left something, which resume opens
-	opened  bool           // the queues are
+	stored  bool // an earlier process has left something, which resume opens
+	opened  bool // the queues are
+	asleep  bool // see dockersleep.go
+	slept   slept
 	opening chan struct{}  // closed when an attempt to open them has ended; nil if there is none
 	queues  []*dockerQueue // one, or with live-first two: the live one, and the backlog
 	turned  bool           // live-first: events go to the backlog
@@ -126,6 +128,7 @@ func (c *dockerContainer) opener() {
 		c.fault = nil
 	}
 	c.queues, c.opened = queues, true
+	c.awoken()
 	c.lost.settle(c.queues[0])
 	c.book = &ledger.Book{}
 	c.out = c.d.outputs.acquire(c)
@@ -275,6 +278,7 @@ func (c *dockerContainer) stop(ctx context.Context) {
 		return
 	}
 	c.gone = true
+	c.left = c.slept.status.Buffer.PendingEvents
 	var wg sync.WaitGroup
 	for _, q := range c.queues {
 		wg.Go(func() { q.stop(ctx) })

@@ -83,8 +83,8 @@ func removeSpool(dir string) error {
 	return os.RemoveAll(gone)
 }
 
-// restore finds the containers that an earlier process left. What cannot be read is reported
-// and left alone.
+// restore finds the containers that an earlier process left, and returns those that are to be
+// opened; the others sleep. What cannot be read is reported and left alone.
 func (d *Docker) restore() (left []*dockerContainer) {
 	top := filepath.Join(d.o.Spool, dockerContainers)
 	entries, err := os.ReadDir(top)
@@ -107,16 +107,21 @@ func (d *Docker) restore() (left []*dockerContainer) {
 		}
 		c := newDockerContainer(d, info)
 		c.stored = true
+		if len(left) < d.o.awake {
+			left = append(left, c)
+		} else {
+			c.slept.bytes = filesIn(c.queueDirs()...)
+			c.doze()
+		}
 		d.mu.Lock()
 		d.containers[info.ID] = c
 		d.mu.Unlock()
-		left = append(left, c)
 	}
 	return left
 }
 
-// resume opens the spools that an earlier process left, a few at a time. There may be very
-// many, and Docker waits some seconds only for a plugin to start.
+// resume opens the first spools that an earlier process left, a few at a time, while Docker,
+// which waits some seconds only for a plugin to start, is answered already.
 func (d *Docker) resume(ctx context.Context, left []*dockerContainer) {
 	next := make(chan *dockerContainer)
 	for range 4 {

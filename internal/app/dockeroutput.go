@@ -108,6 +108,41 @@ func (s *dockerOutputs) acquire(c *dockerContainer) *dockerOutput {
 	return o
 }
 
+// nudge lets the containers of an output try at once whose endpoint has failed, when another
+// has seen it answer since.
+func (s *dockerOutputs) nudge(all []*dockerContainer) {
+	well := map[*dockerOutput]time.Time{}
+	type waiter struct {
+		c      *dockerContainer
+		q      *dockerQueue
+		failed time.Time
+	}
+	var waiters []waiter
+	for _, c := range all {
+		c.mu.Lock()
+		for _, q := range c.queues {
+			if q.del == nil {
+				continue
+			}
+			accepted, failed, waiting := q.del.Health()
+			if accepted.After(well[c.out]) {
+				well[c.out] = accepted
+			}
+			if waiting {
+				waiters = append(waiters, waiter{c, q, failed})
+			}
+		}
+		c.mu.Unlock()
+	}
+	for _, w := range waiters {
+		w.c.mu.Lock()
+		if !w.c.gone && well[w.c.out].After(w.failed) {
+			w.q.del.Nudge()
+		}
+		w.c.mu.Unlock()
+	}
+}
+
 // release ends a use. An output without users is kept: its connections close by
 // themselves, and the next container most likely wants it.
 func (s *dockerOutputs) release(o *dockerOutput) {

@@ -20,16 +20,22 @@ func (d *Docker) leave(c *dockerContainer) {
 	d.gone.add(&t)
 	d.mu.Unlock()
 	if c.out != nil {
-		d.outputs.mu.Lock()
-		c.out.gone.add(&t)
-		d.outputs.mu.Unlock()
+		d.outputs.keep(c.out, &t)
 	}
+}
+
+// keep adds counters to an output's of which the container is gone, or sleeps.
+func (s *dockerOutputs) keep(o *dockerOutput, t *dockerTotals) {
+	s.mu.Lock()
+	o.gone.add(t)
+	s.mu.Unlock()
 }
 
 // totals are the counters of a container. mu is held.
 func (c *dockerContainer) totals() dockerTotals {
 	t := newDockerTotals()
 	t.sheet.Merge(c.book.Sheet())
+	t.sheet.Merge(c.slept.status.Sheet)
 	for _, q := range c.queues {
 		t.sheet.Merge(q.book.Sheet())
 		if q.del != nil {
@@ -162,8 +168,9 @@ func addHistogram(h *web.Histogram, o deliver.Histogram) {
 func (c *dockerContainer) status(sessions []docker.SessionStats, sums map[*dockerOutput]*web.OutputStatus) web.ContainerStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := c.info.Options
-	s := web.ContainerStatus{ID: shortID(c.info.ID), Name: c.info.Name, Group: o.Group, Stream: o.Stream, Sheet: c.book.Sheet()}
+	s := c.slept.status
+	s.ID, s.Name, s.Group, s.Stream = shortID(c.info.ID), c.info.Name, c.info.Options.Group, c.info.Options.Stream
+	s.Sheet.Merge(c.book.Sheet())
 	if s.Name == "" {
 		s.Name = s.ID
 	}

@@ -45,7 +45,7 @@ type Imported struct {
 // Beside tells the names in a buffer's directory that are no files of the buffer, but known.
 func Beside(name string) bool {
 	worker, ok := strings.CutPrefix(name, "worker")
-	return name == ParkedDir || name == ImportedDir || fluentbuffer.IsFile(name) || ok && strings.Trim(worker, "0123456789") == ""
+	return besideQueue(name) || name == ParkedDir || name == ImportedDir || fluentbuffer.IsFile(name) || ok && strings.Trim(worker, "0123456789") == ""
 }
 
 // importer takes chunks of Fluentd into a buffer, and removes them when they are delivered.
