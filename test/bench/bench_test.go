@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"weir/test/docker/player"
+	"weir/test/docker/written"
 	fc "weir/test/forwardclient"
 )
 
@@ -49,6 +53,21 @@ func TestJobShares(t *testing.T) {
 		}
 		if p.Events != j.PerMessage || p.Messages() != want || j.Window < p.Messages() {
 			t.Errorf("%s: %d events in %d messages, window %d", c.name, p.Events, p.Messages(), j.Window)
+		}
+	}
+}
+
+// TestFrameBlock checks that frames with a changed time are those of that time.
+func TestFrameBlock(t *testing.T) {
+	b := newFrameBlock(dockerLine)
+	for _, n := range []int{perBlock, 3} {
+		at := time.Now().Add(time.Hour)
+		var want []byte
+		for i := range n {
+			want = player.AppendFrame(want, player.Stdout, at.Add(time.Duration(i)), written.AppendLine(nil, "bench", i, dockerLine), nil)
+		}
+		if got := b.frames(n, at); !bytes.Equal(got, want) {
+			t.Errorf("%d frames: %q, want %q", n, got, want)
 		}
 	}
 }

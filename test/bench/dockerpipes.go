@@ -78,32 +78,42 @@ func runPipes(in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(pipeReport{Seconds: time.Since(begin).Seconds(), CPU: u.cpu().Seconds()})
 }
 
-// write writes the lines of a container as an engine does: frame after frame, in order of time. The
-// frames of a block are made once; then only the time in them changes.
-func (j *pipeJob) write(s *player.Session) error {
-	const perBlock = 256
-	var (
-		block []byte
-		times []int // where the time of each frame stands
-	)
-	now := time.Now()
+// perBlock is how many frames the played engine writes at once.
+const perBlock = 256
+
+// frameBlock is frames of lines that are made once; then only the time in them changes.
+type frameBlock struct {
+	bytes []byte
+	ends  []int // where each frame ends
+	times []int // where the time of each frame stands
+}
+
+func newFrameBlock(size int) *frameBlock {
+	b := &frameBlock{}
 	for i := range perBlock {
-		from := len(block)
-		block = player.AppendFrame(block, player.Stdout, now, written.AppendLine(nil, "bench", i, j.Size), nil)
-		times = append(times, from+4+2+len(player.Stdout)+1)
+		// Before the time stand the length, a tag, the length of the source, the source, a tag.
+		b.times = append(b.times, len(b.bytes)+4+2+len(player.Stdout)+1)
+		b.bytes = player.AppendFrame(b.bytes, player.Stdout, time.Now(), written.AppendLine(nil, "bench", i, size), nil)
+		b.ends = append(b.ends, len(b.bytes))
 	}
-	width := protowire.SizeVarint(uint64(now.UnixNano()))
+	return b
+}
+
+// frames gives the first n frames, a nanosecond apart.
+func (b *frameBlock) frames(n int, at time.Time) []byte {
+	for i, where := range b.times[:n] {
+		v := uint64(at.UnixNano() + int64(i))
+		protowire.AppendVarint(b.bytes[where:where:where+protowire.SizeVarint(v)], v)
+	}
+	return b.bytes[:b.ends[n-1]]
+}
+
+// write writes the lines of a container as an engine does, in order of time.
+func (j *pipeJob) write(s *player.Session) error {
+	block := newFrameBlock(j.Size)
 	for left := j.Lines; left > 0; {
 		n := min(left, perBlock)
-		at := uint64(time.Now().UnixNano())
-		for i, where := range times {
-			protowire.AppendVarint(block[where:where:where+width], at+uint64(i))
-		}
-		end := len(block)
-		if n < perBlock {
-			end = times[n] - (4 + 2 + len(player.Stdout) + 1)
-		}
-		if err := s.Write(block[:end]); err != nil {
+		if err := s.Write(block.frames(n, time.Now())); err != nil {
 			return err
 		}
 		left -= n

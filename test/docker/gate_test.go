@@ -25,7 +25,12 @@ type gate struct {
 }
 
 func newGate(t testing.TB, target string) *gate {
-	g := &gate{t: t, addr: fmt.Sprintf("127.0.0.1:%d", weirtest.Port(t)), target: target, conns: map[net.Conn]struct{}{}}
+	g := &gate{t: t, target: target, conns: map[net.Conn]struct{}{}}
+	for g.listener == nil {
+		// Somebody else may have taken the port since it was found to be free.
+		g.addr = fmt.Sprintf("127.0.0.1:%d", weirtest.Port(t))
+		g.listener, _ = net.Listen("tcp", g.addr)
+	}
 	g.open()
 	t.Cleanup(func() {
 		g.refuse()

@@ -13,6 +13,7 @@ import (
 // TestDisableAndUpgrade takes the managed plugin away from running containers and gives it
 // back, as the same and as another version.
 func TestDisableAndUpgrade(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, managed, rigOptions{})
 	registry, err := engine.ServePlugin(plugin)
 	if err != nil {
@@ -69,6 +70,7 @@ func errText(err error) string {
 // TestStoppedWhileAway stops a container while the plugin is disabled. The engine then
 // forgets the pipe; what was in it must come all the same.
 func TestStoppedWhileAway(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, managed, rigOptions{})
 	r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=100"}})
 	r.flowing("aa")
@@ -83,6 +85,7 @@ func TestStoppedWhileAway(t *testing.T) {
 // TestServiceRestart stops and starts a v1 plugin in order, as a service manager does for an
 // upgrade.
 func TestServiceRestart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, v1, rigOptions{})
 	r.run(container{name: "aa", steps: []string{"lines:n=0,id=aa,rate=500"}})
 	r.run(container{name: "long", steps: []string{"long:n=20000,nl=0", "hold", "long:n=20000"}})
@@ -111,6 +114,7 @@ func TestServiceRestart(t *testing.T) {
 // TestDefaultDriver has the plugin as the engine's default driver: it has to be there before
 // containers are started again, and each container takes the engine's options.
 func TestDefaultDriver(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, managed, rigOptions{})
 	if err := r.e.Stop(); err != nil {
 		t.Fatal(err)

@@ -158,6 +158,7 @@ func (s *stage) lines(stream string, n int) *tally {
 // TestThrottledCreation starts 200 containers at once against an account that may create 50
 // streams a second.
 func TestThrottledCreation(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, emulator.Options{Quotas: true})
 	const n = 200
 	var wg sync.WaitGroup
@@ -181,6 +182,7 @@ func TestThrottledCreation(t *testing.T) {
 // TestOldBacklog has a backlog from the last three days, part of it older than a request may
 // span, and one that begins 15 days ago, which the service does not take any more.
 func TestOldBacklog(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, emulator.Options{})
 	s.gate.refuse()
 	now := time.Now()
@@ -222,6 +224,7 @@ func TestOldBacklog(t *testing.T) {
 // the events of a request only in order of their times, so what was written before a step
 // may arrive behind what was written after it; but nothing is lost.
 func TestClockBack(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, emulator.Options{})
 	p := s.session("x")
 	q := s.session("traces", `awslogs-multiline-pattern=^\d{4}-`)
@@ -278,6 +281,7 @@ func TestClockBack(t *testing.T) {
 // TestTornFrame has bytes in a pipe that are no frames, as a reader leaves that died in the
 // middle of one.
 func TestTornFrame(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, emulator.Options{})
 	p := s.session("x", "weir-loss-notice=json")
 	s.write(p, "x", 0, 10, s.later(), time.Millisecond)
@@ -300,6 +304,7 @@ func TestTornFrame(t *testing.T) {
 // TestSessionsOfOneContainer has a second session while the first has seen its end only: an
 // engine with live-restore makes one.
 func TestSessionsOfOneContainer(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, emulator.Options{})
 	id := player.ContainerID()
 	start := func() *player.Session {
@@ -335,6 +340,7 @@ func TestSessionsOfOneContainer(t *testing.T) {
 
 // TestEmptyBodies sends what an engine sends when it repeats a call.
 func TestEmptyBodies(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, emulator.Options{})
 	for _, path := range []string{"/LogDriver.StartLogging", "/LogDriver.StopLogging", "/LogDriver.ReadLogs"} {
 		if err := s.e.Call(path, nil, nil); err == nil {

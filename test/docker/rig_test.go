@@ -31,11 +31,14 @@ const (
 	builtin kind = "awslogs"
 )
 
-// each runs a test with both kinds of plugin.
+// each runs a test with both kinds of plugin, at the same time.
 func each(t *testing.T, test func(t *testing.T, k kind)) {
 	needEngine(t)
 	for _, k := range []kind{managed, v1} {
-		t.Run(string(k), func(t *testing.T) { test(t, k) })
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
 	}
 }
 

@@ -65,6 +65,7 @@ func TestServiceFaults(t *testing.T) {
 // TestCredentialsRotated changes the shared file of credentials under the plugin while the
 // service takes only the new ones.
 func TestCredentialsRotated(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "credentials")
 	write := func(key, secret string) {
@@ -102,6 +103,7 @@ func TestDiskFull(t *testing.T) {
 	needEngine(t)
 	for name, floor := range map[string]string{"floor": "3m", "no-space-left": "1"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			small, err := os.MkdirTemp("", "wds")
 			if err != nil {
 				t.Fatal(err)
