@@ -27,61 +27,10 @@ func (p *planner) stores(s *fluentconf.Section, kind string) (ends []endPlan, we
 		if kind == "roundrobin" {
 			st, weight = p.weight(st)
 		}
-		for _, word := range strings.Fields(st.Arg) {
-			switch {
-			case kind == "roundrobin":
-				p.d.Error(st.Pos, fmt.Sprintf("a <store> of roundrobin does not know the word %q", word), "write <store>")
-			case word == "ignore_error":
-				e.optional = true
-			case word == "ignore_if_prev_success" && i > 0:
-				e.fallback = true
-			case word == "ignore_if_prev_success":
-				p.d.Error(st.Pos, "the first <store> cannot have ignore_if_prev_success: there is none before it", "write the word in a later <store>, or leave it out")
-			default:
-				p.d.Error(st.Pos, fmt.Sprintf("a <store> does not know the word %q", word), "write <store>, <store ignore_error> or <store ignore_if_prev_success>")
-			}
+		p.words(&e, st, kind, i)
+		if p.store(&e, st) {
+			ends, weights = append(ends, e), append(weights, weight)
 		}
-		typ, pos := p.typeOf(st)
-		switch typ {
-		case "":
-			continue
-		case "copy", "roundrobin":
-			p.d.Error(pos, fmt.Sprintf("a <store> cannot be a %s itself", typ), "send it to a label with relabel, and write the "+typ+" there")
-			continue
-		case "relabel":
-			label := st.Get("@label")
-			if label == nil {
-				p.d.Error(st.Pos, "relabel needs a label to send to", "add a line: @label @NAME")
-				continue
-			}
-			e.relabel, e.pos = label.Value.Text, label.Value.Pos
-		case "rewrite_tag_filter":
-			r := p.rewriter(st)
-			if r == nil {
-				continue
-			}
-			r.optional, r.fallback = e.optional, e.fallback
-			e = *r
-		case "detect_exceptions":
-			r := p.detect(st)
-			if r == nil {
-				continue
-			}
-			r.optional, r.fallback = e.optional, e.fallback
-			e = *r
-		case "route":
-			r := p.route(st)
-			if r == nil {
-				continue
-			}
-			r.optional, r.fallback = e.optional, e.fallback
-			e = *r
-		default:
-			if e.out = p.output(st, typ, pos); e.out == nil {
-				continue
-			}
-		}
-		ends, weights = append(ends, e), append(weights, weight)
 	}
 	if kind == "roundrobin" {
 		p.unused(s, "@type", "type", "@id", "id", "@log_level", "log_level")
@@ -93,6 +42,60 @@ func (p *planner) stores(s *fluentconf.Section, kind string) (ends []endPlan, we
 	p.unused(s, "@type", "type", "@id", "id", "@log_level", "log_level", "copy_mode", "deep_copy")
 	p.fallbacks(s, ends)
 	return ends, nil
+}
+
+// words reads what stands behind <store; i is its place in the section.
+func (p *planner) words(e *endPlan, st *fluentconf.Section, kind string, i int) {
+	for _, word := range strings.Fields(st.Arg) {
+		switch {
+		case kind == "roundrobin":
+			p.d.Error(st.Pos, fmt.Sprintf("a <store> of roundrobin does not know the word %q", word), "write <store>")
+		case word == "ignore_error":
+			e.optional = true
+		case word == "ignore_if_prev_success" && i > 0:
+			e.fallback = true
+		case word == "ignore_if_prev_success":
+			p.d.Error(st.Pos, "the first <store> cannot have ignore_if_prev_success: there is none before it", "write the word in a later <store>, or leave it out")
+		default:
+			p.d.Error(st.Pos, fmt.Sprintf("a <store> does not know the word %q", word), "write <store>, <store ignore_error> or <store ignore_if_prev_success>")
+		}
+	}
+}
+
+// store reads where a <store> sends events to; false after an error.
+func (p *planner) store(e *endPlan, st *fluentconf.Section) bool {
+	var special *endPlan
+	typ, pos := p.typeOf(st)
+	switch typ {
+	case "":
+		return false
+	case "copy", "roundrobin":
+		p.d.Error(pos, fmt.Sprintf("a <store> cannot be a %s itself", typ), "send it to a label with relabel, and write the "+typ+" there")
+		return false
+	case "relabel":
+		label := st.Get("@label")
+		if label == nil {
+			p.d.Error(st.Pos, "relabel needs a label to send to", "add a line: @label @NAME")
+			return false
+		}
+		e.relabel, e.pos = label.Value.Text, label.Value.Pos
+		return true
+	case "rewrite_tag_filter":
+		special = p.rewriter(st)
+	case "detect_exceptions":
+		special = p.detect(st)
+	case "route":
+		special = p.route(st)
+	default:
+		e.out = p.output(st, typ, pos)
+		return e.out != nil
+	}
+	if special == nil {
+		return false
+	}
+	special.optional, special.fallback = e.optional, e.fallback
+	*e = *special
+	return true
 }
 
 // fallbacks warns about stores of a copy whose words have an effect that surprises.
