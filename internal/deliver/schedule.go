@@ -131,11 +131,16 @@ func (d *Deliverer) schedule(l *lane) {
 	d.work.Signal()
 }
 
-// servable says whether popReady may find something. While the gate is shut one request
-// finds out, and with Slots no other is even built. Callers hold d.mu.
+// servable says whether popReady may find something. Callers hold d.mu.
 func (d *Deliverer) servable() bool {
-	if d.gate.until > 0 || d.gate.shut && d.o.Slots != nil && d.flights+d.building > 0 {
+	if d.gate.until > 0 {
 		return false
+	}
+	if d.o.Slots != nil { // nothing is built that would wait with its slot
+		busy := d.flights + d.building
+		if d.gate.shut && busy > 0 || d.o.Pause > 0 && !d.draining && busy+d.resting >= d.o.Workers {
+			return false
+		}
 	}
 	return d.readyAt < len(d.ready)
 }

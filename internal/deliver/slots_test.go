@@ -100,6 +100,36 @@ func TestTroubleHoldsNoSlot(t *testing.T) {
 	}
 }
 
+// Neither does who pauses after each request.
+func TestPauseHoldsNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		out.limit = 10
+		slots := NewSlots(1)
+		a := newRig(t, out, func(o *Options) { o.Slots, o.Workers, o.Pause, o.Linger.Interval = slots, 1, time.Second, 0 })
+		b := newRig(t, out, func(o *Options) { o.Slots, o.Linger.Interval = slots, 0 })
+		for i := range 40 {
+			a.append(batch(fmt.Sprint("l", i%2), uint32(i/2)*10, 10))
+		}
+		time.Sleep(500 * time.Millisecond)
+		for i := range 100 {
+			b.append(batch("b", uint32(i), 1))
+			time.Sleep(10 * time.Millisecond)
+			if n := len(out.got("b")); n != i+1 {
+				t.Fatalf("%d of %d events have arrived beside a pause", n, i+1)
+			}
+		}
+		if n := len(out.got("l0")) + len(out.got("l1")); n > 20 {
+			t.Errorf("%d events in a second", n)
+		}
+		time.Sleep(45 * time.Second)
+		ascending(t, "l0", out.got("l0"), 0, 200)
+		ascending(t, "l1", out.got("l1"), 0, 200)
+		a.stop(time.Minute)
+		b.stop(time.Minute)
+	})
+}
+
 func TestStopAndHaltDoNotWaitForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()

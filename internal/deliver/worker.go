@@ -369,6 +369,7 @@ func (d *Deliverer) rest() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.resting--
+		d.work.Broadcast()
 		d.turns.Broadcast()
 	})
 }
