@@ -156,6 +156,7 @@ func (s *shard) unreserve(n int) {
 	s.queued -= int64(n)
 	s.wakeAll()
 	s.mu.Unlock()
+	s.kick()
 }
 
 // wakeAll lets everybody look again who waits for room. Callers hold mu.

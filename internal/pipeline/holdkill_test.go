@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 	"weir/internal/buffer"
 	"weir/internal/event"
-	"weir/internal/filter"
 	"weir/internal/input"
 	"weir/internal/ledger"
 	"weir/internal/vfs/vfstest"
@@ -180,4 +180,91 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	})
 }
 
-var _ filter.Holder = (*filter.Concat)(nil)
+// TestManyEmitters sends several tags from several goroutines each, through two holds in a
+// row, while they are flushed and stopped: per sender the order stays, nothing is lost.
+func TestManyEmitters(t *testing.T) {
+	s := newStore(t, "out", 64<<20, buffer.Throw)
+	second := NewHold(HoldOptions{ID: "second", Log: quiet(), Holder: holder(t, "@type detect_exceptions\nmessage m\nmultiline_flush_interval 50ms")})
+	h := holdBefore(t, HoldOptions{Holder: holder(t, byStart), Limit: 64 << 10}, &Node{Ends: []End{{Hold: &Door{Hold: second, Next: &Node{Ends: []End{end(s)}}}}}})
+	h.holds.Add(second)
+	h.holds.Start()
+	const senders, batches = 8, 200
+	var wg sync.WaitGroup
+	for i := range senders {
+		wg.Go(func() {
+			var open []input.Receipt
+			for j := range batches {
+				b := lines(j, fmt.Sprintf("S%d.%d", i, 2*j), fmt.Sprintf("%d.%d", i, 2*j+1))
+				b.Tag = fmt.Sprint("t", i%3)
+				open = append(open, mustEmit(t, h, b))
+				if j%50 == 0 {
+					h.holds.Flush()
+				}
+			}
+			h.holds.Flush()
+			for _, r := range open {
+				if err := r.Wait(context.Background()); err != nil {
+					t.Error(err)
+				}
+				h.holds.Flush()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+			h.holds.Flush() // a line of another sender may be the last one
+			continue
+		case <-done:
+			tick.Stop()
+		}
+		break
+	}
+	h.holds.Stop(context.Background())
+	next := map[string]int{}
+	n := 0
+	for _, text := range texts(t, s.Buffer) {
+		for _, line := range strings.Split(text, "\n") {
+			who, number, _ := strings.Cut(strings.TrimPrefix(line, "S"), ".")
+			if fmt.Sprint(next[who]) != number {
+				t.Fatalf("line %s of sender %s, want %d", number, who, next[who])
+			}
+			next[who]++
+			n++
+		}
+	}
+	if n != senders*batches*2 || s.Book.Sheet().Admitted != uint64(n) {
+		t.Errorf("%d lines, books %+v", n, s.Book.Sheet())
+	}
+}
+
+// BenchmarkHold sends batches of 100 events through a hold; nothing is stored.
+func BenchmarkHold(b *testing.B) {
+	for _, c := range []struct{ name, conf string }{
+		{"concat, single lines", byStart}, {"detect, no trace", "@type detect_exceptions\nmessage m\nmultiline_flush_interval 1s"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			null := &Target{ID: "null", Book: &ledger.Book{}, In: &Counter{}, End: ledger.Fate{Class: ledger.Filtered}}
+			h := holdBefore(b, HoldOptions{Holder: holder(b, c.conf)}, &Node{Ends: []End{{Target: null}}})
+			h.holds.Start()
+			var text []string
+			for range 100 {
+				text = append(text, "S "+strings.Repeat("x", 100))
+			}
+			batch := lines(1, text...)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				mine := batch
+				mine.Tag = fmt.Sprint("t", time.Now().UnixNano()%7)
+				for n := 0; pb.Next(); n++ {
+					if n%100 == 0 {
+						_, _ = h.Emit(context.Background(), mine)
+					}
+				}
+			})
+			h.holds.Stop(context.Background())
+		})
+	}
+}

@@ -48,9 +48,12 @@ func (s *shard) run(ctx context.Context) {
 		case ok:
 			k.take(ctx, &d)
 			s.unreserve(len(d.batch.Entries))
-		case ctx.Err() != nil:
+		case ctx.Err() != nil && s.deserted():
 			k.flush(ctx)
 			return
+		case ctx.Err() != nil:
+			<-s.wake // somebody has room for a batch that is still to come, or gives it back
+			continue
 		}
 		if flush {
 			k.flush(ctx)
@@ -112,6 +115,13 @@ func (s *shard) next(ctx context.Context) (d delivery, ok, flush bool) {
 		s.queue = nil
 	}
 	return d, true, flush
+}
+
+// deserted says that nothing comes any more.
+func (s *shard) deserted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queued == 0
 }
 
 // take works off one batch.
