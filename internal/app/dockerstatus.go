@@ -233,6 +233,8 @@ func (q *dockerQueue) status(s *web.ContainerStatus) {
 	}
 	d := q.del.Stats()
 	s.BytesOut += d.Bytes
+	s.Notices += d.Notices
+	s.Noticed += d.Noticed
 	if d.LastSuccess.After(s.LastSuccess) {
 		s.LastSuccess = d.LastSuccess
 	}

@@ -25,7 +25,9 @@ type ContainerStatus struct {
 	Balance  int64
 	BytesOut uint64 // of delivered entries
 	Buffer   BufferStatus
-	Untold   int // losses of which the stream is still to be told
+	Untold   int    // losses of which the stream is still to be told
+	Notices  uint64 // of losses, taken by the service since the start
+	Noticed  uint64 // events of which they told
 
 	LastSuccess time.Time // of a request; zero if none yet
 	LastError   string
@@ -47,6 +49,8 @@ type containerReport struct {
 	Buffer     bufferReport `json:"buffer"`
 	BytesOut   uint64       `json:"delivered_bytes"`
 	Untold     int          `json:"untold_gaps"`
+	Notices    uint64       `json:"notices"`
+	Noticed    uint64       `json:"noticed_events"`
 	Failing    bool         `json:"failing"` // the last request failed
 	Success    *time.Time   `json:"last_success"`
 	LastError  *errorReport `json:"last_error"`
@@ -56,7 +60,7 @@ func containerOf(c *ContainerStatus, now time.Time) containerReport {
 	r := containerReport{
 		ID: c.ID, Name: c.Name, Group: c.Group, Stream: c.Stream, Output: c.Output, Sessions: c.Sessions, Frames: c.Frames,
 		LostPlaces: c.LostPlaces, Fault: c.Fault, Ledger: bookOf(&c.Sheet, c.Balance), Buffer: bufferOf(&c.Buffer, now), BytesOut: c.BytesOut,
-		Untold: c.Untold, Success: stamp(c.LastSuccess),
+		Untold: c.Untold, Notices: c.Notices, Noticed: c.Noticed, Success: stamp(c.LastSuccess),
 	}
 	if c.LastError != "" {
 		r.Failing = c.LastErrorAt.After(c.LastSuccess)

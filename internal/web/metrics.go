@@ -90,6 +90,8 @@ func families() []family {
 		{"weir_container_spool_bytes", "gauge", container, "Size of the container's spool."},
 		{"weir_container_spool_limit_bytes", "gauge", container, "Its limit, weir-buffer-size."},
 		{"weir_container_untold_gaps", "gauge", container, "Losses of which the log stream is still to be told."},
+		{"weir_container_notices_total", "counter", container, "Notices of losses that the log stream has taken, since the start."},
+		{"weir_container_noticed_events_total", "counter", container, "Lost events of which they told."},
 		{"weir_container_fault", "gauge", container, "1 if events of the container cannot be stored."},
 	}
 }
@@ -275,6 +277,8 @@ func (w *writer) container(c *ContainerStatus) {
 	set("weir_container_spool_bytes", float64(c.Buffer.Bytes))
 	set("weir_container_spool_limit_bytes", float64(c.Buffer.Limit))
 	set("weir_container_untold_gaps", float64(c.Untold))
+	set("weir_container_notices_total", float64(c.Notices))
+	set("weir_container_noticed_events_total", float64(c.Noticed))
 	set("weir_container_fault", truth(c.Fault != ""))
 }
 
