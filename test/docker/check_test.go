@@ -15,7 +15,9 @@ import (
 )
 
 // messages are the events of a stream in order of acceptance.
-func messages(e *emulator.Server, stream string) []string {
+func messages(e *emulator.Server, stream string) []string { return messagesOf(e, group, stream) }
+
+func messagesOf(e *emulator.Server, group, stream string) []string {
 	var out []string
 	e.Walk(group, stream, func(ev emulator.Event) bool {
 		out = append(out, ev.Message)
@@ -229,4 +231,29 @@ func (r *rig) traces(stream string, rounds, n int) {
 		}
 	}
 	arrive(r.t, r.emu, stream, want...)
+}
+
+// settled waits until nothing is pending in the plugin, and checks its books.
+func (r *rig) settled() {
+	r.t.Helper()
+	weirtest.Eventually(r.t, "the books are settled", func() (string, bool) {
+		text, err := r.get("/api/status")
+		if err != nil {
+			return err.Error(), false
+		}
+		var s weirtest.Status
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			r.t.Fatalf("/api/status: %v: %s", err, text)
+		}
+		done, seen := len(s.Outputs) > 0, ""
+		for _, o := range s.Outputs {
+			b := o.Ledger
+			seen += b.String() + "; "
+			if b.Balance != 0 || b.Delivered+b.Filtered+b.Parked+b.Lost()+uint64(b.Pending) != b.Admitted {
+				r.t.Errorf("output %s: the book does not add up: %s", o.ID, b)
+			}
+			done = done && b.Pending == 0
+		}
+		return seen, done
+	})
 }

@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"weir/test/docker/engine"
+	"weir/test/docker/written"
+	"weir/test/weirtest"
 )
 
 // blocked is a write that took so long that its container was held up by the plugin. A
@@ -52,7 +56,11 @@ func TestKillUnderLoad(t *testing.T) {
 			if limit := kills / 2 * 1000; a.twice > limit {
 				t.Errorf("%s: %d lines came twice, more than were in flight", name, a.twice)
 			}
+			if s := r.docker("logs", name); !strings.Contains(s, "end "+name) {
+				t.Errorf("docker logs %s lacks the last line", name)
+			}
 		}
+		r.settled()
 	})
 }
 
@@ -83,6 +91,83 @@ func TestKillDuringOutage(t *testing.T) {
 			t.Logf("%s: %s", name, a)
 		}
 		r.traces("traces", 40, 5)
+	})
+}
+
+// TestKillAtStop kills the plugin while the engine tells it that containers have ended.
+func TestKillAtStop(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		r := newRig(t, k, rigOptions{})
+		names := []string{"aa", "bb", "cc"}
+		for i, name := range names {
+			r.run(container{name: name, steps: []string{"lines:n=0,id=" + name + ",rate=300"}})
+			r.flowing(name)
+			var stopped sync.WaitGroup
+			stopped.Go(func() {
+				// The engine tries to reach the plugin again after 1, 2, 4 … seconds.
+				if out, err := r.tryDocker(30*time.Second, "stop", name); err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+			time.Sleep(time.Duration(100+i*100) * time.Millisecond) // a stop takes about that long
+			r.kill()
+			stopped.Wait()
+		}
+		for _, name := range names {
+			if a := ended(t, r.emu, name, name, 0, 1); a.lines != a.written || a.missing+a.disorder > 0 {
+				t.Errorf("%s: %s", name, a)
+			}
+		}
+		r.settled()
+	})
+}
+
+// TestHostCrash switches the host off, in the middle of an outage and of writing.
+func TestHostCrash(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		r := newRig(t, k, rigOptions{})
+		r.gate.refuse()
+		const lost = 20_000 // lines before those that the spool can hold
+		r.run(container{name: "full", driver: []string{"weir-buffer-size=4m", "weir-loss-notice=text"}, steps: []string{"lines:n=40000,id=full,size=200,burst=20"}})
+		r.run(container{name: "ended", steps: []string{"lines:n=1000,id=ended"}})
+		r.wait("full", "ended")
+		r.run(container{name: "running", flags: []string{"--restart", "always"}, steps: []string{"lines:n=0,id=running,rate=500"}})
+		weirtest.Eventually(t, "docker logs has lines", func() (string, bool) {
+			s := r.docker("logs", "running")
+			return clip(s), strings.Contains(s, "line running 500 ")
+		})
+		if err := r.e.Crash(); err != nil {
+			t.Fatal(err)
+		}
+		if k == v1 {
+			r.startV1() // a service manager starts it before the engine
+		}
+		if err := r.e.Run(t.Context(), engine.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		r.gate.open()
+		whole(t, r.emu, "ended", "ended", 0, 1)
+		a := r.sum("full", 40_001, 200)
+		if a.missing < lost || len(a.notices) == 0 {
+			t.Errorf("full: %s", a)
+		}
+		// The engine has started the container again, so its lines begin anew.
+		weirtest.Eventually(t, "the container writes again", func() (string, bool) {
+			a = count(r.emu, "running", "running", 0, 1)
+			return a.String(), a.twice > 0
+		})
+		top := 0 // before the crash
+		for _, m := range messages(r.emu, "running") {
+			i, ok := written.Number(m, "running", 0)
+			if !ok || i < top {
+				break
+			}
+			top = i
+		}
+		if top < 500-50 {
+			t.Errorf("running: the last line before the crash is %d; what is written is stored within a tenth of a second", top)
+		}
+		r.docker("stop", "running")
 	})
 }
 

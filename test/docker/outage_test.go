@@ -99,6 +99,7 @@ func TestLongerThanTheSpool(t *testing.T) {
 		if m := messages(r.emu, "json"); !slices.ContainsFunc(m, func(s string) bool { return strings.HasPrefix(s, `{"weir":"loss"`) }) {
 			t.Error("there is no notice in JSON")
 		}
+		r.settled()
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"weir/internal/emulator"
+	"weir/test/docker/written"
 	"weir/test/weirtest"
 )
 
@@ -55,10 +56,19 @@ func TestServiceFaults(t *testing.T) {
 			t.Errorf("deleted, after %d lines: %s", len(before), a)
 		}
 		weirtest.Eventually(t, "the stream in the group that came later is whole", func() (string, bool) {
-			n := 0
-			r.emu.Walk("later", "missing", func(emulator.Event) bool { n++; return true })
-			return fmt.Sprint(n), n > 0
+			m := messagesOf(r.emu, "later", "missing")
+			if len(m) == 0 {
+				return "nothing", false
+			}
+			n, _, ok := written.ParseEnd(m[len(m)-1], "missing")
+			for i := range m[:len(m)-1] {
+				if m[i] != written.Line("missing", i, 0) {
+					t.Fatalf("event %d is %s", i, clip(m[i]))
+				}
+			}
+			return fmt.Sprint(len(m)), ok && len(m) == n+1
 		})
+		r.settled()
 	})
 }
 

@@ -171,15 +171,35 @@ func (e *Engine) Kill() {
 	<-e.daemon.done
 }
 
+// Crash ends everything at once, as when a host is switched off, and prepares for Run. What
+// a host keeps in memory is lost: /run. What was written to disk is all there; the test that
+// loses what was not synced has no engine.
+func (e *Engine) Crash() error {
+	e.end()
+	for _, d := range []string{"run", "ctd", "exec"} {
+		if err := os.RemoveAll(filepath.Join(e.Dir, d)); err != nil {
+			return err
+		}
+	}
+	return e.hold()
+}
+
 // Pid is the process id of dockerd, as this process sees it.
 func (e *Engine) Pid() int { return e.daemon.Pid }
 
 // Close ends everything and removes it. It may be called more than once.
 func (e *Engine) Close() {
+	e.end()
+	_ = os.RemoveAll(e.Dir)
+}
+
+// end kills all processes and waits for them.
+func (e *Engine) end() {
 	if e.holder != nil && e.holder.Process != nil {
+		below := descendants(e.holder.Process.Pid)
 		_ = e.holder.Process.Kill() // the kernel kills all others in the namespace
 		_ = e.holder.Wait()         // it was killed: the error says so
-		for _, pid := range append(descendants(e.holder.Process.Pid), e.holder.Process.Pid) {
+		for _, pid := range below {
 			waitGone(pid)
 		}
 		e.holder = nil
@@ -188,7 +208,6 @@ func (e *Engine) Close() {
 		<-e.daemon.done
 	}
 	e.removeCgroups()
-	_ = os.RemoveAll(e.Dir)
 }
 
 // cgroup is the parent of the containers' groups.
