@@ -63,6 +63,8 @@ func compatTables() string {
 		{"`<filter>` `@type grep`", filter.GrepParams{}},
 		{"`<filter>` `@type record_transformer`", filter.RecordTransformerParams{}},
 		{"`<filter>` `@type parser`", filter.ParserParams{}},
+		{"`<filter>` `@type concat`", filter.ConcatParams{}},
+		{"`<match>` `@type detect_exceptions` (as a `<filter>` too, without `remove_tag_prefix`)", DetectParams{}},
 		{"`<parse>` `@type json`", parser.JSONParams{}},
 		{"`<parse>` `@type regexp`", parser.RegexpParams{}},
 		{"`<parse>` `@type none`", parser.NoneParams{}},
