@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,10 +203,11 @@ func (r *rig) again() {
 func TestNoticeIsWrittenOnceAcrossRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()
-		down := true
+		var sends atomic.Int32
+		var up atomic.Bool
 		out.answer = func(_ string, ns []uint32) output.Result {
 			switch {
-			case down && out.sends > 1:
+			case sends.Add(1) > 1 && !up.Load():
 				return fails(output.Unavailable)
 			case len(ns) > 0 && ns[0] == 0:
 				return rejects(0, 3)
@@ -223,7 +225,7 @@ func TestNoticeIsWrittenOnceAcrossRestarts(t *testing.T) {
 		if n := len(out.heard("a")); n != 0 || out.got("a") == nil {
 			t.Errorf("%d notices while nothing is taken", n)
 		}
-		down = false
+		up.Store(true)
 		time.Sleep(time.Minute)
 		r.again()
 		time.Sleep(time.Minute)
