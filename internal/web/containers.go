@@ -16,7 +16,7 @@ type ContainerStatus struct {
 	Stream string
 
 	Sessions   int    // pipes that are read
-	Frames     uint64 // read from them by this process
+	Frames     uint64 // read from them since they were opened
 	LostPlaces uint64 // places in the pipes where frames were torn or missing
 	// Fault says why nothing can be stored; empty when well.
 	Fault string

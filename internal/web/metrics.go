@@ -78,8 +78,6 @@ func families() []family {
 
 		{"weir_container_info", "gauge", []string{"container", "name", "output", "group", "stream"}, "Always 1; where the events of a container go is in the labels."},
 		{"weir_container_sessions", "gauge", container, "Pipes of the container that are read."},
-		{"weir_container_frames_total", "counter", container, "Frames read from its pipes by this process."},
-		{"weir_container_lost_places_total", "counter", container, "Places in its pipes where frames were torn or missing."},
 		{"weir_container_admitted_events_total", "counter", container, "Events of the container, since its spool was made."},
 		{"weir_container_delivered_events_total", "counter", container, "Events that the service accepted."},
 		{"weir_container_dropped_events_total", "counter", lostBy, "Events that were lost or given up. Reasons that have happened."},
@@ -257,8 +255,6 @@ func (w *writer) container(c *ContainerStatus) {
 	w.set("weir_container_info", 1, c.ID, c.Name, c.Output, c.Group, c.Stream)
 	set := func(name string, v float64) { w.set(name, v, c.ID, c.Name) }
 	set("weir_container_sessions", float64(c.Sessions))
-	set("weir_container_frames_total", float64(c.Frames))
-	set("weir_container_lost_places_total", float64(c.LostPlaces))
 	set("weir_container_admitted_events_total", float64(c.Sheet.Admitted))
 	set("weir_container_delivered_events_total", float64(c.Sheet.Delivered))
 	for _, r := range ledger.ReasonsOf(ledger.Dropped) {
