@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,9 +30,9 @@ func TestCircularBufferKeepsTheNewest(t *testing.T) {
 	for _, tell := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			out := newFake()
-			down := true
+			var up atomic.Bool
 			out.answer = func(string, []uint32) output.Result {
-				if down {
+				if !up.Load() {
 					return fails(output.Unavailable)
 				}
 				return output.Result{}
@@ -41,7 +42,7 @@ func TestCircularBufferKeepsTheNewest(t *testing.T) {
 			const n = 50_000 // 950 kB, in no time
 			r.burst("a", n)
 			time.Sleep(time.Minute)
-			down = false
+			up.Store(true)
 			time.Sleep(5 * time.Minute)
 			got := out.got("a")
 			s := r.book.Sheet()
@@ -86,6 +87,7 @@ func TestCircularBufferOfUsualSizeIsNotHastened(t *testing.T) {
 		r.burst("a", 50_000)
 		time.Sleep(time.Minute)
 		ascending(t, "a", out.got("a"), 0, 50_000)
+		synctest.Wait()
 		if out.sends != 5 {
 			t.Errorf("%d requests, want 5 full ones", out.sends)
 		}
@@ -143,9 +145,9 @@ func TestCircularBufferBesideABadLane(t *testing.T) {
 func TestEachLaneIsToldItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()
-		down := true
+		var up atomic.Bool
 		out.answer = func(string, []uint32) output.Result {
-			if down {
+			if !up.Load() {
 				return fails(output.Unavailable)
 			}
 			return output.Result{}
@@ -160,7 +162,7 @@ func TestEachLaneIsToldItsShare(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		down = false
+		up.Store(true)
 		time.Sleep(5 * time.Minute)
 		all := uint64(0)
 		for i, lane := range lanes {

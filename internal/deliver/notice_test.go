@@ -94,6 +94,7 @@ func TestNoticeGoesWithTheNextRequest(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		r.append(batch("a", 20, 10))
 		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
 		if got := out.heard("a"); len(got) != 2 || got[0].at != 8 || got[1].at != 16 || out.sends != 3 {
 			t.Errorf("notices %+v in %d requests", got, out.sends)
 		}
@@ -141,6 +142,7 @@ func TestRefusedNoticeIsSummedWithTheNext(t *testing.T) {
 		_ = r.buf.Miss("a", ledger.BufferFull, lost(4))
 		r.append(batch("a", 0, 5))
 		time.Sleep(3 * time.Second) // with the events, then alone
+		synctest.Wait()
 		if refused != 2 || len(out.got("a")) != 5 {
 			t.Errorf("refused %d times, %d events", refused, len(out.got("a")))
 		}
@@ -149,6 +151,7 @@ func TestRefusedNoticeIsSummedWithTheNext(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		ascending(t, "a", out.got("a"), 0, 10)
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		if got := out.heard("a"); len(got) != 1 || got[0].Events != 7 || refused != 5 {
 			t.Errorf("notices %+v after %d attempts", got, refused)
 		}
@@ -177,6 +180,7 @@ func TestNoticeThatIsNeverTaken(t *testing.T) {
 				r.append(batch("a", uint32(5*i), 5))
 				time.Sleep(5 * time.Second)
 			}
+			synctest.Wait()
 			ascending(t, "a", out.got("a"), 0, 100)
 			if out.sends > 100 {
 				t.Errorf("%d requests", out.sends)
@@ -261,9 +265,9 @@ func TestStopSendsNotices(t *testing.T) {
 func TestGivenUpEventsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()
-		well := false
+		var well atomic.Bool
 		out.answer = func(string, []uint32) output.Result {
-			if well {
+			if well.Load() {
 				return output.Result{}
 			}
 			return fails(output.Denied)
@@ -276,7 +280,7 @@ func TestGivenUpEventsAreTold(t *testing.T) {
 		if s := r.book.Sheet(); s.Dropped[ledger.RetryLimit] != 0 || s.Pending() != 20 {
 			t.Errorf("before they are told: %+v", s)
 		}
-		well = true
+		well.Store(true)
 		time.Sleep(time.Hour)
 		if s := r.book.Sheet(); s.Dropped[ledger.RetryLimit] != 20 || out.sum("a") != 20 {
 			t.Errorf("told of %d: %+v", out.sum("a"), s)
@@ -289,10 +293,10 @@ func TestGivenUpEventsAreTold(t *testing.T) {
 func TestGivenUpEventsDoNotFillTheBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()
-		well := false
+		var well atomic.Bool
 		out.bufLimit = 256 << 10
 		out.answer = func(string, []uint32) output.Result {
-			if well {
+			if well.Load() {
 				return output.Result{}
 			}
 			return fails(output.Denied)
@@ -302,7 +306,7 @@ func TestGivenUpEventsDoNotFillTheBuffer(t *testing.T) {
 			r.append(batch("a", uint32(i)*1000, 1000)) // 19 kB each
 			time.Sleep(10 * time.Minute)
 		}
-		well = true
+		well.Store(true)
 		time.Sleep(time.Hour)
 		if s := r.book.Sheet(); s.Dropped[ledger.RetryLimit] != 40_000 || out.sum("a") != 40_000 {
 			t.Errorf("told of %d: %+v", out.sum("a"), s)
@@ -314,9 +318,9 @@ func TestGivenUpEventsDoNotFillTheBuffer(t *testing.T) {
 func TestParkedLanesNoticeDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()
-		well := false
+		var well atomic.Bool
 		out.answer = func(lane string, _ []uint32) output.Result {
-			if well || lane == "b" {
+			if well.Load() || lane == "b" {
 				return output.Result{}
 			}
 			return fails(output.Denied)
@@ -334,7 +338,7 @@ func TestParkedLanesNoticeDoesNotOvertake(t *testing.T) {
 		if err := r.d.consistent(); err != nil {
 			t.Error(err)
 		}
-		well = true
+		well.Store(true)
 		time.Sleep(10 * time.Minute)
 		ascending(t, "a", out.got("a"), 0, 20)
 		if got := out.heard("a"); len(got) != 1 || got[0].Events != 4 || got[0].at != 20 {

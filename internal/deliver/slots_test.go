@@ -88,6 +88,7 @@ func TestTroubleHoldsNoSlot(t *testing.T) {
 			for i := range 4 {
 				ascending(t, fmt.Sprint(kind, i), ill.got(fmt.Sprint("l", i)), 0, 50)
 			}
+			synctest.Wait()
 			if ill.sends > 200 {
 				t.Errorf("%v: %d requests", kind, ill.sends)
 			}
