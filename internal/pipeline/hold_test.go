@@ -403,6 +403,27 @@ func TestFlushAndHurry(t *testing.T) {
 	})
 }
 
+// TestLateEventsPassTheirHold has a label for late events that leads back to the hold.
+func TestLateEventsPassTheirHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, "out", 1<<20, buffer.Throw)
+		var h *held
+		o := HoldOptions{Holder: holder(t, byStart), Late: func(string) *Node { return &Node{Ends: []End{{Hold: h.door}}} }}
+		h = holdBefore(t, o, &Node{Ends: []End{end(s)}})
+		h.holds.Start()
+		r := mustEmit(t, h, lines(1, "S1", "a"))
+		time.Sleep(62 * time.Second)
+		synctest.Wait()
+		if !safe(r) {
+			t.Error("it goes round")
+		}
+		h.holds.Stop(context.Background())
+		if got := fmt.Sprintf("%q", texts(t, s.Buffer)); got != `["S1\na"]` {
+			t.Errorf("stored %s", got)
+		}
+	})
+}
+
 // TestFullHoldPassesGroupsOn keeps more streams than fit.
 func TestFullHoldPassesGroupsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

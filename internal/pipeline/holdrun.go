@@ -290,6 +290,7 @@ func (k *keeping) late(ctx context.Context, t *tagged, why string, end func(*fil
 	groups, bytes := t.held.Groups(), t.held.Bytes()
 	w := k.begin(t)
 	k.out.Reset()
+	w.from = k.s.h
 	end(&w.scratch, &k.out)
 	k.groups += t.held.Groups() - groups
 	k.bytes += t.held.Bytes() - bytes

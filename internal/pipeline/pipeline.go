@@ -120,6 +120,7 @@ type work struct {
 	errors  []failures // events that filters could not process
 	erring  bool       // they are being routed
 	through bool       // holds hold nothing: it is only asked where events would go
+	from    *Hold      // whose events these are, that it has kept too long
 	places  []input.Place
 	stores  []copied   // of copies with fallbacks
 	at      int        // the store around the present end, counted from 1
@@ -303,8 +304,9 @@ func (w *work) walkEnd(e *End, b event.Batch, optional bool, filtered, failed in
 }
 
 // hold sends b into a hold. What filters took out before is booked where its events go on.
+// Events that this hold has kept too long already, or that go round, are not kept again.
 func (w *work) hold(d *Door, b event.Batch, optional bool, filtered, failed int) {
-	if w.through {
+	if w.through || d.Hold == w.from || w.depth >= maxRewrites {
 		w.walk(d.Next, b, optional, filtered, failed)
 		return
 	}
@@ -394,7 +396,7 @@ func (w *work) release() {
 	clear(w.later)
 	w.chunk, w.known, w.places = event.Chunk{}, event.Chunk{}, w.places[:0]
 	w.stores, w.later, w.at, w.routed = w.stores[:0], w.later[:0], 0, 0
-	w.in, w.scratch.Errors, w.erring, w.through = nil, nil, false, false
+	w.in, w.scratch.Errors, w.erring, w.through, w.from = nil, nil, false, false, nil
 	for i := range w.errors {
 		total += cap(w.errors[i].entries)
 	}
