@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/event"
+	"weir/internal/ruby/rx"
 )
 
 // CSVParams are the parameters of @type csv.
@@ -13,7 +14,7 @@ type CSVParams struct {
 	Common
 	Keys      []string `conf:"keys" required:"true" doc:"names of the columns"`
 	Delimiter string   `conf:"delimiter" default:"," doc:"between columns"`
-	Engine    string   `conf:"parser_type" alias:"parser_engine" enum:"normal|fast" default:"normal" doc:"accepted for compatibility, without effect"`
+	Engine    string   `conf:"parser_type" alias:"parser_engine" enum:"normal|fast" default:"normal" doc:"fast: quotes are looked at less closely, a line with fewer columns has fewer fields"`
 }
 
 // TSVParams are the parameters of @type tsv.
@@ -26,8 +27,9 @@ type TSVParams struct {
 // LTSVParams are the parameters of @type ltsv.
 type LTSVParams struct {
 	Common
-	Delimiter      string `conf:"delimiter" doc:"between fields; a tab if it is not set"`
-	LabelDelimiter string `conf:"label_delimiter" default:":" doc:"between a name and its value"`
+	Delimiter      string     `conf:"delimiter" doc:"between fields; a tab if it is not set"`
+	Pattern        *rx.Regexp `conf:"delimiter_pattern" doc:"what is between fields, in place of delimiter"`
+	LabelDelimiter string     `conf:"label_delimiter" default:":" doc:"between a name and its value"`
 }
 
 // columns are fields without names in the line.
@@ -53,13 +55,16 @@ type csvParser struct{ columns }
 func (b *builder) csv() Parser {
 	var p CSVParams
 	config.Decode(b.s, &p, b.d)
-	if len(p.Delimiter) != 1 {
-		b.d.Error(b.pos, fmt.Sprintf("the csv delimiter %q is not one character", p.Delimiter), "")
+	if p.Engine == "fast" {
+		return &csvFast{b.columns(p.Keys, p.Delimiter, &p.Common)}
 	}
 	return &csvParser{b.columns(p.Keys, p.Delimiter, &p.Common)}
 }
 
 func (p *csvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+	if len(line) == 0 {
+		return dst, 0, false, fmt.Errorf("%w as CSV: the line is empty", ErrParse)
+	}
 	out = event.AppendMapHeader(dst, len(p.keys))
 	rest, more := line, true
 	for _, key := range p.keys {
@@ -145,6 +150,7 @@ func (p *tsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime b
 
 type ltsvParser struct {
 	delimiter, label []byte
+	pattern          *rx.Regexp // in place of delimiter; nil for none
 	rest             *shared
 }
 
@@ -154,7 +160,7 @@ func (b *builder) ltsv() Parser {
 	if p.LabelDelimiter == "" {
 		b.d.Error(b.pos, "the label_delimiter is empty", "")
 	}
-	return &ltsvParser{[]byte(tab(p.Delimiter)), []byte(p.LabelDelimiter), b.common(&p.Common, commonDefaults{timeKey: "time"})}
+	return &ltsvParser{[]byte(tab(p.Delimiter)), []byte(p.LabelDelimiter), p.Pattern, b.common(&p.Common, commonDefaults{timeKey: "time"})}
 }
 
 func (p *ltsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
@@ -162,30 +168,35 @@ func (p *ltsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime 
 	out = event.OpenMap(dst)
 	for more := len(line) > 0; more; {
 		var pair []byte
-		pair, line, more = bytes.Cut(line, p.delimiter)
+		pair, line, more = p.next(line)
 		key, value, ok := bytes.Cut(pair, p.label)
-		if len(pair) == 0 && !more {
-			break
+		if !ok {
+			continue
 		}
 		// Of a name that comes twice the last value counts, in the place of the first.
 		if from, to, twice := fieldOf(out, at+1, count, key); twice {
 			tail := append([]byte(nil), out[to:]...)
-			out = appendLabelled(out[:from], key, value, ok)
+			out = event.AppendStr(event.AppendStr(out[:from], key), value)
 			out = append(out, tail...)
 			continue
 		}
-		out = appendLabelled(out, key, value, ok)
+		out = event.AppendStr(event.AppendStr(out, key), value)
 		count++
 	}
 	return p.rest.finish(dst, event.CloseMap(out, at, count))
 }
 
-func appendLabelled(dst, key, value []byte, ok bool) []byte {
-	dst = event.AppendStr(dst, key)
-	if !ok {
-		return event.AppendNil(dst)
+// next takes the first pair off a line.
+func (p *ltsvParser) next(line []byte) (pair, rest []byte, more bool) {
+	if p.pattern == nil {
+		return bytes.Cut(line, p.delimiter)
 	}
-	return event.AppendStr(dst, value)
+	var buf [8]int
+	loc, err := p.pattern.AppendSubmatchIndex(buf[:0], line)
+	if err != nil || loc == nil || loc[1] == 0 { // one that matches nothing separates nothing
+		return line, nil, false
+	}
+	return line[:loc[0]], line[loc[1]:], true
 }
 
 // fieldOf finds a key among n pairs from b[i] on; the pair is b[from:to].

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"weir/internal/event"
+	"weir/internal/ruby/timefmt"
 )
 
 // converter gives a field its type.
@@ -22,27 +23,29 @@ func (b *builder) converter(key, text string, p *Common) converter {
 	kind, option, has := strings.Cut(text, ":")
 	c := converter{kind: kind}
 	switch kind {
-	case "string", "integer", "float", "bool", "size":
+	case "string", "integer", "float", "bool":
 	case "array":
 		c.delimiter = ","
 		if has && option != "" {
-			c.delimiter, _, _ = strings.Cut(option, ":")
-			if option[0] == ':' {
-				c.delimiter = ":"
-			}
+			c.delimiter = option
 		}
 	case "time":
+		own := *p
+		own.TimeFallbacks, own.Timezone = nil, ""
 		format := option
+		if zone, rest, ok := strings.Cut(option, ":"); ok {
+			if _, err := timefmt.ParseZone(zone); err == nil {
+				own.Timezone, format = zone, rest
+			}
+		}
 		switch format {
 		case "unixtime", "float":
-			c.times = b.timeReader(format, "", p)
+			c.times = b.timeReader(format, "", &own)
 		default:
-			own := *p
-			own.TimeFallbacks = nil
 			c.times = b.timeReader("string", format, &own)
 		}
 	default:
-		b.d.Error(b.pos, fmt.Sprintf("types: the field %s has the unknown type %q", key, text), "types are string, integer, float, bool, size, time and array")
+		b.d.Error(b.pos, fmt.Sprintf("types: the field %s has the unknown type %q", key, text), "types are string, integer, float, bool, time and array")
 	}
 	return c
 }
@@ -94,9 +97,9 @@ func (c *shared) value(dst, key, v []byte) ([]byte, error) {
 
 func (c *converter) append(dst, key, v []byte) ([]byte, error) {
 	if c.kind == "time" {
-		t, ok := c.times.read(v)
-		if !ok {
-			return dst, fmt.Errorf("%w: the field %s is not %s: %s", ErrParse, key, c.times.what(), clipped(event.AppendInspect(nil, v)))
+		t, has, _ := c.times.read(v)
+		if !has {
+			return event.AppendNil(dst), nil
 		}
 		return event.AppendTime(dst, t), nil
 	}
@@ -116,18 +119,15 @@ func (c *converter) append(dst, key, v []byte) ([]byte, error) {
 		return event.AppendStr(dst, text), nil
 	case "integer":
 		return event.AppendInt(dst, leadingInt(text)), nil
-	case "size":
-		return event.AppendInt(dst, leadingSize(text)), nil
 	case "float":
 		return event.AppendFloat(dst, leadingFloat(text)), nil
 	case "bool":
-		switch string(text) {
-		case "true", "yes", "":
-			return event.AppendBool(dst, true), nil
-		case "false", "no":
-			return event.AppendBool(dst, false), nil
+		for _, yes := range []string{"true", "yes", "1"} {
+			if bytes.EqualFold(text, []byte(yes)) {
+				return event.AppendBool(dst, true), nil
+			}
 		}
-		return event.AppendNil(dst), nil
+		return event.AppendBool(dst, false), nil
 	}
 	return splitArray(dst, text, c.delimiter), nil
 }
@@ -171,16 +171,6 @@ func leadingInt(text []byte) int64 {
 	}
 	n, _ := strconv.ParseInt(string(digits), 10, 64) // gives the largest on overflow, 0 else
 	return n
-}
-
-// leadingSize is leadingInt with k, m, g or t behind it.
-func leadingSize(text []byte) int64 {
-	n := leadingInt(text)
-	i := bytes.IndexAny(text, "kKmMgGtT")
-	if i < 0 || !digits(bytes.TrimSpace(text[:i])) {
-		return n
-	}
-	return n << (10 * (1 + strings.IndexByte("kmgt", text[i]|0x20)))
 }
 
 // leadingFloat is Ruby's to_f.

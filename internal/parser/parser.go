@@ -67,8 +67,12 @@ func NewIn(s *fluentconf.Section, fallback string, env Env, d *config.Diagnostic
 		p = b.ltsv()
 	case "apache2":
 		p = b.apache2()
+	case "apache":
+		p = b.lines(apacheOldLine, webTime)
+	case "apache_error":
+		p = b.lines(apacheErrorLine, "")
 	case "nginx":
-		p = b.nginx()
+		p = b.lines(nginxLine, webTime)
 	case "syslog":
 		p = b.syslog()
 	case "multiline":
@@ -80,7 +84,7 @@ func NewIn(s *fluentconf.Section, fallback string, env Env, d *config.Diagnostic
 			p = b.regexp(typ)
 			break
 		}
-		d.Error(pos, fmt.Sprintf("weir has no parser of type %q", typ), "parsers are json, regexp, none, csv, tsv, ltsv, apache2, nginx, syslog, multiline and msgpack")
+		d.Error(pos, fmt.Sprintf("weir has no parser of type %q", typ), "parsers are json, regexp, none, csv, tsv, ltsv, apache2, apache, apache_error, nginx, syslog, multiline and msgpack")
 	}
 	if len(d.Errors) > before {
 		return nil
@@ -110,23 +114,13 @@ func NewNone(p NoneParams) Parser {
 }
 
 func (b *builder) none(p NoneParams) Parser {
-	rest := b.common(&p.Common, commonDefaults{})
-	if rest == nil || !rest.busy() {
-		return NewNone(p)
+	b.common(&p.Common, commonDefaults{}) // for its mistakes: the line stays as it is
+	if p.Types != nil || p.NullPattern != nil || p.NullEmptyString {
+		b.d.Warn(b.pos, "types and null values have no effect on the parser none", "remove them")
 	}
-	return &noneTyped{none{event.AppendStr(event.AppendMapHeader(nil, 1), p.MessageKey)}, rest}
+	return NewNone(p)
 }
 
 func (p *none) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	return event.AppendStr(append(dst, p.head...), line), 0, false, nil
-}
-
-// noneTyped is none with types or null values.
-type noneTyped struct {
-	none
-	rest *shared
-}
-
-func (p *noneTyped) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
-	return p.rest.finish(dst, event.AppendStr(append(dst, p.head...), line))
 }

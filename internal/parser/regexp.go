@@ -23,6 +23,7 @@ type regexpParser struct {
 	re     *rx.Regexp
 	groups []group
 	rest   *shared
+	whole  bool // a group that took no part is nil, else it is no field
 	// edit changes a group's text; nil for none. It appends the value.
 	edit func(dst []byte, name string, text []byte) (out []byte, drop bool)
 }
@@ -46,19 +47,14 @@ func (b *builder) regexp(literal string) Parser {
 		return nil
 	}
 	re, err := rx.ParseLiteral(p.Expression)
-	if err == nil && (p.IgnoreCase || p.Multiline) {
-		re, err = rx.Compile(re.String(), rx.Options{IgnoreCase: p.IgnoreCase || flagged(p.Expression, 'i'), DotAll: p.Multiline || flagged(p.Expression, 'm')})
+	if err == nil && (p.IgnoreCase || p.Multiline) { // what stands behind the slash is then lost, as in Fluentd
+		re, err = rx.Compile(re.String(), rx.Options{IgnoreCase: p.IgnoreCase, DotAll: p.Multiline})
 	}
 	if err != nil {
 		b.d.Error(b.pos, err.Error(), "")
 		return nil
 	}
 	return b.fromRegexp(re, &p.Common, commonDefaults{timeKey: "time"})
-}
-
-// flagged says whether a literal has a flag behind its closing slash.
-func flagged(literal string, flag byte) bool {
-	return strings.IndexByte(literal[strings.LastIndexByte(literal, '/')+1:], flag) >= 0 && literal[0] == '/'
 }
 
 func (b *builder) fromRegexp(re *rx.Regexp, p *Common, def commonDefaults) *regexpParser {
@@ -105,6 +101,10 @@ func (r *regexpParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTim
 		g := &r.groups[i]
 		text, ok := g.text(line, loc)
 		if !ok {
+			if r.whole {
+				out = event.AppendNil(append(out, g.key...))
+				count++
+			}
 			continue
 		}
 		mark := len(out)

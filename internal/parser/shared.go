@@ -24,7 +24,7 @@ type Common struct {
 	Timezone        string            `conf:"timezone" doc:"zone of a time without one: an offset or Region/City"`
 	KeepTimeKey     bool              `conf:"keep_time_key" default:"false" doc:"leave the time in the record"`
 	Estimate        bool              `conf:"estimate_current_event" default:"true" doc:"a line without a time has the time of reading"`
-	Types           map[string]string `conf:"types" doc:"types of fields: name:string|integer|float|bool|size|time[:layout]|array[:delimiter]"`
+	Types           map[string]string `conf:"types" doc:"types of fields: name:string|integer|float|bool|time[:zone][:layout]|array[:delimiter]"`
 	NullPattern     *rx.Regexp        `conf:"null_value_pattern" doc:"a text that it matches is nil"`
 	NullEmptyString bool              `conf:"null_empty_string" default:"false" doc:"an empty text is nil"`
 	Timeout         time.Duration     `conf:"timeout" doc:"accepted for compatibility: a regular expression has a time limit of its own"`
@@ -90,19 +90,15 @@ func (b *builder) common(p *Common, def commonDefaults) *shared {
 	return c
 }
 
-// busy says whether there is anything to do.
-func (c *shared) busy() bool {
-	return c.timeKey != "" || c.types != nil || c.nullEmpty || c.nullPattern != nil
-}
-
 // finish takes the time out of the record that stands in grown behind dst, and converts its
 // fields.
 func (c *shared) finish(dst, grown []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	start := len(dst)
 	out = grown
 	if c.timeKey != "" {
-		if v, ok := event.FindKey(out[start:], c.timeKey); ok && v[0] != 0xc0 {
-			if t, hasTime = c.times.read(v); !hasTime {
+		if v, found := event.FindKey(out[start:], c.timeKey); found {
+			var ok bool
+			if t, hasTime, ok = c.times.read(v); !ok {
 				return dst, 0, false, fmt.Errorf("%w: the field %s is not %s: %s", ErrParse, c.timeKey, c.times.what(), clipped(event.AppendInspect(nil, v)))
 			}
 			if c.remove != nil {
@@ -134,7 +130,8 @@ func clipped(b []byte) string {
 type timeReader struct {
 	kind    string // float, unixtime, string or mixed
 	layouts []timeLayout
-	loc     *time.Location
+	loc     *time.Location // of a time without a zone
+	local   *time.Location // where we are
 	now     func() time.Time
 }
 
@@ -150,12 +147,13 @@ func (b *builder) timeReader(kind, format string, p *Common) timeReader {
 	if r.loc == nil {
 		r.loc = time.UTC
 	}
+	r.local = r.loc
 	local := p.Localtime == nil || *p.Localtime
-	if p.UTC != nil && *p.UTC {
-		if p.Localtime != nil && local {
+	if p.UTC != nil {
+		if p.Localtime != nil && local == *p.UTC {
 			b.d.Error(b.pos, "both of utc and localtime are set", "remove one")
 		}
-		local = false
+		local = local && !*p.UTC
 	}
 	switch {
 	case p.Timezone != "":
@@ -170,8 +168,8 @@ func (b *builder) timeReader(kind, format string, p *Common) timeReader {
 	}
 	formats := p.TimeFallbacks
 	switch {
-	case kind == "mixed" && len(formats) == 0:
-		b.d.Error(b.pos, "time_type mixed needs time_format_fallbacks", "list the layouts, commas between")
+	case kind == "mixed" && len(formats) == 0 && format == "":
+		b.d.Error(b.pos, "time_type mixed needs time_format or time_format_fallbacks", "list the layouts, commas between")
 	case kind == "mixed" && format != "":
 		formats = append([]string{format}, formats...)
 	case kind != "mixed":
@@ -181,6 +179,9 @@ func (b *builder) timeReader(kind, format string, p *Common) timeReader {
 		formats = nil
 		if kind == "string" && format != "" {
 			formats = []string{format}
+		}
+		if kind == "string" && format == "" && (p.Timezone != "" || !local) {
+			b.d.Error(b.pos, "a zone for times without a zone needs time_format", "add time_format, or remove timezone, utc and localtime")
 		}
 	}
 	for _, f := range formats {
@@ -215,17 +216,24 @@ func (r *timeReader) what() string {
 	return "a time of that format"
 }
 
-// read reads a msgpack value. ok is false for what is no time, and for what EventTime
-// cannot hold.
-func (r *timeReader) read(v []byte) (event.Time, bool) {
+// read reads a msgpack value. ok is false for what is no time. Seconds that are no number
+// or that EventTime cannot hold are no mistake, but has is false: Fluentd goes on with what
+// to_i makes of them, some second of 1970, and with reserve_time they do not matter at all.
+func (r *timeReader) read(v []byte) (t event.Time, has, ok bool) {
 	if r.kind == "float" || r.kind == "unixtime" {
 		return timeOf(v, r.kind == "unixtime")
 	}
+	t, ok = r.written(v)
+	return t, ok, ok
+}
+
+// written reads a text by its layouts.
+func (r *timeReader) written(v []byte) (event.Time, bool) {
 	text, _, err := event.Bytes(v, 0)
 	for i := range r.layouts {
 		l := &r.layouts[i]
 		if l.seconds {
-			if t, ok := timeOf(v, l.whole); ok {
+			if t, ok, _ := timeOf(v, l.whole); ok {
 				return t, true
 			}
 			continue
@@ -236,7 +244,7 @@ func (r *timeReader) read(v []byte) (event.Time, bool) {
 		var m timefmt.Moment
 		var ok bool
 		if l.iso {
-			m, ok = timefmt.ParseISO(text)
+			m, ok = timefmt.ParseISO(text, r.local) // whatever timezone says, as in Fluentd
 		} else {
 			m, ok = l.parser.Parse(text, r.loc, r.now)
 		}

@@ -304,7 +304,7 @@ func timeNew(m *Machine, n *constCall, a []Value) (Value, error) {
 	if n.name == "utc" || n.name == "gm" {
 		loc = time.UTC
 	}
-	parts := [6]int{0, 1, 1, 0, 0, 0}
+	parts, nsec := [6]int{0, 1, 1, 0, 0, 0}, 0
 	for i, v := range a {
 		if i == 6 {
 			var err error
@@ -317,12 +317,14 @@ func timeNew(m *Machine, n *constCall, a []Value) (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		parts[i] = x
+		if parts[i] = x; i == 5 && v.kind == Float {
+			nsec = int((v.float() - math.Floor(v.float())) * 1e9)
+		}
 	}
 	if parts[0] < 1678 || parts[0] > 2261 {
 		return Value{}, m.raise(n, "RangeError", "the year %d is out of range", parts[0])
 	}
-	t := time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], 0, loc)
+	t := time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], nsec, loc)
 	return m.timeValue(t.UnixNano(), loc), nil
 }
 
@@ -335,7 +337,7 @@ func timeParse(m *Machine, n *constCall, a []Value) (Value, error) {
 		if r, ok := timefmt.ParseAny(bytesOf(a[0].s.s), m.local, m.env.Now); ok {
 			return m.moment(n, r)
 		}
-	} else if r, ok := timefmt.ParseISO(bytesOf(a[0].s.s)); ok {
+	} else if r, ok := timefmt.ParseISO(bytesOf(a[0].s.s), m.local); ok {
 		return m.moment(n, r)
 	}
 	if n.name != "parse" {
@@ -347,7 +349,7 @@ func timeParse(m *Machine, n *constCall, a []Value) (Value, error) {
 func (m *Machine) moment(n node, r timefmt.Moment) (Value, error) {
 	loc := m.local
 	if r.Zoned {
-		if loc = time.UTC; r.Offset != 0 {
+		if loc = time.UTC; !r.UTC {
 			loc = time.FixedZone("", r.Offset)
 		}
 	}

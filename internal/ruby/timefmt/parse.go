@@ -29,6 +29,7 @@ type Moment struct {
 	Sec, Nsec int64 // since 1970 in UTC
 	Offset    int   // seconds east of UTC that the text tells
 	Zoned     bool  // whether it tells one
+	UTC       bool  // whether it calls it UTC: Z, UTC, -00:00
 }
 
 // CompileParser reads a layout for parsing. Errors wrap ErrIncomplete, ErrWidth or
@@ -122,7 +123,7 @@ type reading struct {
 	epoch                           int64
 	hasEpoch                        bool
 	offset                          int
-	zoned                           bool
+	zoned, utc                      bool
 }
 
 // Parse reads a text; ok is false if it does not fit the layout. What the layout does not
@@ -130,15 +131,27 @@ type reading struct {
 // below as small as possible. A time without a zone is in loc. Text behind the layout's end
 // does not matter.
 func (p *Parser) Parse(b []byte, loc *time.Location, now func() time.Time) (m Moment, ok bool) {
-	r := reading{year: -1, century: -1, month: -1, day: -1, yday: -1, hour: -1, min: -1, sec: -1, meridian: -1}
+	r := blank()
+	if _, ok = p.read(b, &r); !ok {
+		return Moment{}, false
+	}
+	return r.moment(loc, now)
+}
+
+func blank() reading {
+	return reading{year: -1, century: -1, month: -1, day: -1, yday: -1, hour: -1, min: -1, sec: -1, meridian: -1}
+}
+
+// read reads the layout's parts; rest is what stands behind them.
+func (p *Parser) read(b []byte, r *reading) (rest []byte, ok bool) {
 	for i := range p.ops {
-		n := p.ops[i].read(b, &r)
+		n := p.ops[i].read(b, r)
 		if n < 0 {
-			return Moment{}, false
+			return nil, false
 		}
 		b = b[n:]
 	}
-	return r.moment(loc, now)
+	return b, true
 }
 
 // read reads one step and returns how many bytes it took, -1 if the text does not fit.
@@ -182,7 +195,7 @@ func (s *step) read(b []byte, r *reading) int {
 	case 'z', 'Z':
 		off, n := zone(b)
 		if n > 0 {
-			r.offset, r.zoned = off, true
+			r.offset, r.zoned, r.utc = off, true, isUTC(b[:n])
 		}
 		return n
 	}
@@ -294,7 +307,7 @@ func (s *step) readEpoch(b []byte, r *reading) int {
 // moment puts the parts together.
 func (r *reading) moment(loc *time.Location, now func() time.Time) (Moment, bool) {
 	if r.hasEpoch {
-		return Moment{Sec: r.epoch, Nsec: r.nsec, Offset: r.offset, Zoned: r.zoned}, true
+		return Moment{Sec: r.epoch, Nsec: r.nsec, Offset: r.offset, Zoned: r.zoned, UTC: r.utc}, true
 	}
 	if r.century >= 0 && r.year >= 0 {
 		r.year = r.century*100 + r.year%100
@@ -322,7 +335,7 @@ func (r *reading) moment(loc *time.Location, now func() time.Time) (Moment, bool
 	}
 	// As in Ruby, the 30th of February is the first or second of March.
 	t := time.Date(r.year, time.Month(r.month), r.day, r.hour, r.min, r.sec, 0, zone)
-	return Moment{Sec: t.Unix() - int64(r.offset), Nsec: r.nsec, Offset: r.offset, Zoned: r.zoned}, true
+	return Moment{Sec: t.Unix() - int64(r.offset), Nsec: r.nsec, Offset: r.offset, Zoned: r.zoned, UTC: r.utc}, true
 }
 
 // fill takes the year, and what else stands above the parts that were read, from now.
@@ -387,6 +400,15 @@ func hasFold(b []byte, s string) bool {
 var zoneNames = map[string]int{
 	"UTC": 0, "UT": 0, "GMT": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 	"JST": 9, "KST": 9, "CET": 1, "CEST": 2, "WET": 0, "WEST": 1, "EET": 2, "EEST": 3, "BST": 1, "MSK": 3, "AKST": -9, "AKDT": -8, "HST": -10, "NZST": 12, "NZDT": 13,
+}
+
+// isUTC says whether a zone is what Ruby calls UTC: an offset of +00:00 is not.
+func isUTC(zone []byte) bool {
+	switch string(zone) {
+	case "Z", "z", "UTC", "utc", "-00:00", "-0000", "-00":
+		return true
+	}
+	return false
 }
 
 // zone reads an offset or an abbreviation: +09:00, +0900, +09, UTC+9, Z, EST.

@@ -79,6 +79,18 @@ func TestParseAllocates(t *testing.T) {
 	}
 }
 
+// FuzzParseAny wants a moment within the years that can be written, or none.
+func FuzzParseAny(f *testing.F) {
+	for _, s := range []string{"2020-01-02 3:04:05 PM", "Thu Jan 2 2020", "R02.01.02", "20200102T030405Z", "1/2/2020", "2020-002", "02.01.20 1:2"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if m, ok := ParseAny(text, jst(), january); ok && (m.Nsec < 0 || m.Nsec > 999999999 || m.Sec > 253402387200) {
+			t.Errorf("%q: %+v", text, m)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("%Y-%m-%dT%H:%M:%S.%N%z", []byte("2023-11-14T22:13:20.123456789+09:00"))
 	f.Add("%b %e %l:%M %p", []byte("Nov 14 10:13 PM"))

@@ -1,0 +1,224 @@
+package parser
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"weir/internal/config"
+	"weir/internal/event"
+)
+
+// SyslogParams are the parameters of @type syslog.
+type SyslogParams struct {
+	Common
+	WithPriority   bool   `conf:"with_priority" default:"false" doc:"lines begin with <priority>"`
+	MessageFormat  string `conf:"message_format" enum:"rfc3164|rfc5424|auto" default:"rfc3164" doc:"form of the lines"`
+	Colonless      bool   `conf:"support_colonless_ident" default:"true" doc:"for parser_engine string: the program's name may stand without a colon"`
+	TimeFormat5424 string `conf:"rfc5424_time_format" default:"%Y-%m-%dT%H:%M:%S.%L%z" doc:"layout of the time in rfc5424"`
+	Engine         string `conf:"parser_type" alias:"parser_engine" enum:"regexp|string" default:"regexp" doc:"string: rfc3164 is read word by word"`
+}
+
+// The forms of syslog lines, behind the priority; %s is the time.
+const (
+	syslogPriority  = `^<(?<pri>[0-9]{1,3})>`
+	syslogOld       = `(?<time>%s) (?<host>[^ ]*) (?<ident>[^ :\[]*)(?:\[(?<pid>[0-9]+)\])?(?:[^:]*:)? *(?<message>.*)$`
+	syslogNew       = `(?<time>%s) (?<host>[!-~]{1,255}) (?<ident>[!-~]{1,48}) (?<pid>[!-~]{1,128}) (?<msgid>[!-~]{1,32}) (?<extradata>-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: (?<message>(?m:.+)))?\z`
+	syslogVersion   = `[1-9][0-9]{0,2} `
+	syslogTime      = "%b %d %H:%M:%S"
+	syslogTimeNew   = "%Y-%m-%dT%H:%M:%S%z" // when there is no fraction
+	syslogNewMarker = ">1 "
+)
+
+// syslogParser chooses between the two forms.
+type syslogParser struct {
+	old, new Parser // nil if that form is not expected
+}
+
+func (b *builder) syslog() Parser {
+	var p SyslogParams
+	config.Decode(b.s, &p, b.d)
+	if p.Types != nil || p.NullPattern != nil || p.NullEmptyString {
+		b.d.Warn(b.pos, "types and null values have no effect on the parser syslog", "convert the fields in a filter")
+		p.Types, p.NullPattern, p.NullEmptyString = nil, nil, false
+	}
+	key := "time"
+	p.TimeKey = &key // whatever time_key says
+	s := &syslogParser{}
+	before := len(b.d.Errors)
+	if p.MessageFormat != "rfc5424" {
+		s.old = b.syslogOld(&p)
+	}
+	if p.MessageFormat != "rfc3164" {
+		s.new = b.syslogNew(&p)
+	}
+	if len(b.d.Errors) > before {
+		return nil
+	}
+	return s
+}
+
+func (b *builder) syslogOld(p *SyslogParams) Parser {
+	def := commonDefaults{timeKey: "time", timeFormat: syslogTime}
+	if p.Engine == "string" {
+		return &syslogWords{rest: b.common(&p.Common, def), priority: p.WithPriority, colonless: p.Colonless, words: timeWords(p.TimeFormat, syslogTime)}
+	}
+	text := fmt.Sprintf(syslogOld, timeExpression(timeWords(p.TimeFormat, syslogTime)))
+	switch {
+	case p.WithPriority:
+		text = syslogPriority + text
+	case p.MessageFormat == "auto": // it may be there, as in the other form
+		text = "^(?:<(?<pri>[0-9]{1,3})>)?" + text
+	default:
+		text = "^" + text
+	}
+	r := b.preset(text, &p.Common, def)
+	if r == nil {
+		return nil
+	}
+	r.edit = syslogValue
+	return r
+}
+
+func (b *builder) syslogNew(p *SyslogParams) Parser {
+	own := p.Common
+	if own.TimeFormat == "" || p.MessageFormat == "auto" {
+		own.TimeFormat = p.TimeFormat5424
+	}
+	own.TimeType, own.TimeFallbacks = "mixed", []string{syslogTimeNew}
+	text := fmt.Sprintf(syslogNew, timeExpression(timeWords(own.TimeFormat, "")))
+	if p.WithPriority || p.MessageFormat == "auto" {
+		text = syslogPriority + syslogVersion + text
+	} else {
+		text = `\A` + text
+	}
+	r := b.preset(text, &own, commonDefaults{timeKey: "time"})
+	if r == nil {
+		return nil
+	}
+	r.edit = syslogValue
+	return r
+}
+
+// timeWords is how many words a time of a layout has.
+func timeWords(layout, otherwise string) int {
+	if layout == "" {
+		layout = otherwise
+	}
+	n, last := 1, byte(0)
+	for i := range len(layout) {
+		if layout[i] == ' ' && last != ' ' {
+			n++
+		}
+		last = layout[i]
+	}
+	return n
+}
+
+// timeExpression matches that many words.
+func timeExpression(words int) string { return "[^ ]+" + strings.Repeat(" +[^ ]+", words-1) }
+
+// syslogValue makes a number of the priority and takes the end of line off the message.
+func syslogValue(dst []byte, name string, text []byte) ([]byte, bool) {
+	switch name {
+	case "pri":
+		return event.AppendInt(dst, leadingInt(text)), false
+	case "message":
+		text = chomp(text)
+	case "time":
+		for bytes.Contains(text, []byte("  ")) {
+			text = bytes.ReplaceAll(text, []byte("  "), []byte(" "))
+		}
+	}
+	return event.AppendStr(dst, text), false
+}
+
+func (p *syslogParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+	r := p.old
+	if r == nil || p.new != nil && isNewSyslog(line) {
+		r = p.new
+	}
+	return r.Parse(dst, line)
+}
+
+// isNewSyslog says whether a line begins with a priority and the version of RFC 5424.
+func isNewSyslog(line []byte) bool {
+	for i := 1; i < len(line) && i < 5; i++ {
+		if line[i] == '>' {
+			return strings.HasPrefix(string(line[i:min(len(line), i+len(syslogNewMarker))]), syslogNewMarker)
+		}
+	}
+	return false
+}
+
+// syslogWords reads RFC 3164 word by word.
+type syslogWords struct {
+	rest                *shared
+	priority, colonless bool
+	words               int // of the time
+}
+
+func (p *syslogWords) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+	bad := fmt.Errorf("%w: not a syslog line", ErrParse)
+	var pri []byte
+	if p.priority {
+		i := bytes.IndexByte(line, '>')
+		if i < 2 || line[0] != '<' {
+			return dst, 0, false, bad
+		}
+		pri, line = line[1:i], line[i+1:]
+	}
+	end := -1
+	for range p.words {
+		for end+1 < len(line) && line[end+1] == ' ' {
+			end++
+		}
+		i := bytes.IndexByte(line[end+1:], ' ')
+		if i < 0 {
+			return dst, 0, false, bad
+		}
+		end += 1 + i
+	}
+	stamp := line[:end]
+	host, rest, ok := bytes.Cut(line[end+1:], []byte(" "))
+	if !ok {
+		return dst, 0, false, bad
+	}
+	at, count := len(dst), 0
+	out = event.OpenMap(dst)
+	field := func(name string, text []byte) {
+		out = event.AppendStr(event.AppendStr(out, name), text)
+		count++
+	}
+	field("host", host)
+	if p.priority {
+		out = event.AppendInt(event.AppendStr(out, "pri"), leadingInt(pri))
+		count++
+	}
+	ident, pid, message := p.program(rest)
+	if ident != nil {
+		field("ident", ident)
+	}
+	if pid != nil {
+		field("pid", pid)
+	}
+	field("message", chomp(message))
+	field("time", stamp)
+	return p.rest.finish(dst, event.CloseMap(out, at, count))
+}
+
+// program takes the program's name and number off a message; nil where there is none.
+func (p *syslogWords) program(rest []byte) (ident, pid, message []byte) {
+	word, message, ok := bytes.Cut(rest, []byte(" "))
+	if !ok {
+		return nil, nil, rest
+	}
+	ident = bytes.TrimSuffix(word, []byte(":"))
+	if len(ident) == len(word) && !p.colonless {
+		return nil, nil, rest
+	}
+	if i := bytes.IndexByte(ident, '['); i >= 0 && ident[len(ident)-1] == ']' {
+		ident, pid = ident[:i], ident[i+1:len(ident)-1]
+	}
+	return ident, pid, message
+}
