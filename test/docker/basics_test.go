@@ -69,14 +69,16 @@ func samples() []sample {
 // driver: what it does with these lines is what is wanted.
 func TestWhatContainersWrite(t *testing.T) {
 	needEngine(t)
+	t.Parallel()
 	for _, k := range []kind{builtin, managed, v1} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, k, rigOptions{})
 			all := samples()
-			if k == builtin {
-				all = slices.DeleteFunc(all, func(s sample) bool { return s.differs != "" })
-			}
+			all = slices.DeleteFunc(all, func(s sample) bool {
+				// How the plugin is run makes no difference here: some samples will do.
+				return k == builtin && s.differs != "" || k == v1 && !slices.Contains([]string{"plain", "megabyte", "pattern", "no-newline"}, s.name)
+			})
 			for _, s := range all {
 				r.run(s.container)
 			}
@@ -149,24 +151,25 @@ func TestNames(t *testing.T) {
 
 // TestTwentyContainers has 20 containers that write 10 000 lines a second together.
 func TestTwentyContainers(t *testing.T) {
-	each(t, func(t *testing.T, k kind) {
-		r := newRig(t, k, rigOptions{})
-		const containers, rate, seconds = 20, 500, 5
-		var names []string
-		for i := range containers {
-			names = append(names, fmt.Sprintf("n%d", i))
-			r.docker(append([]string{"create"}, r.args(container{name: names[i], steps: []string{
-				fmt.Sprintf("lines:n=%d,id=%s,rate=%d,size=100,burst=5", rate*seconds, names[i], rate)}})...)...)
+	t.Parallel()
+	r := newRig(t, managed, rigOptions{})
+	const containers, rate, seconds = 20, 500, 5
+	var names []string
+	for i := range containers {
+		names = append(names, fmt.Sprintf("n%d", i))
+		r.docker(append([]string{"create"}, r.args(container{name: names[i], steps: []string{
+			"await", fmt.Sprintf("lines:n=%d,id=%s,rate=%d,size=100,burst=5", rate*seconds, names[i], rate)}})...)...)
+	}
+	r.docker(append([]string{"start"}, names...)...)
+	r.docker(append([]string{"kill", "-s", "USR1"}, names...)...) // all begin
+	r.wait(names...)
+	for _, name := range names {
+		if a := whole(t, r.emu, name, name, 100, 1); a.written != rate*seconds {
+			t.Errorf("%s wrote %d lines", name, a.written)
 		}
-		r.docker(append([]string{"start"}, names...)...)
-		r.wait(names...)
-		for _, name := range names {
-			if a := whole(t, r.emu, name, name, 100, 1); a.written != rate*seconds {
-				t.Errorf("%s wrote %d lines", name, a.written)
-			}
-		}
-		if s := strings.Fields(r.docker("logs", names[0])); len(s) == 0 {
-			t.Error("docker logs gives nothing")
-		}
-	})
+	}
+	if s := r.docker("logs", "--tail", "1", names[0]); !strings.Contains(s, "end n0") {
+		t.Errorf("docker logs ends with %q", s)
+	}
+	r.settled()
 }

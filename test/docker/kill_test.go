@@ -174,6 +174,8 @@ func TestHostCrash(t *testing.T) {
 // TestEngineRestart restarts the engine in order. Without live-restore that stops the
 // containers, with it they run on.
 func TestEngineRestart(t *testing.T) {
+	needEngine(t)
+	t.Parallel()
 	for _, live := range []bool{false, true} {
 		t.Run(fmt.Sprintf("live-restore=%v", live), func(t *testing.T) {
 			each(t, func(t *testing.T, k kind) {

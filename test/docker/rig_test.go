@@ -34,6 +34,7 @@ const (
 // each runs a test with both kinds of plugin, at the same time.
 func each(t *testing.T, test func(t *testing.T, k kind)) {
 	needEngine(t)
+	t.Parallel()
 	for _, k := range []kind{managed, v1} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()

@@ -111,6 +111,7 @@ func TestCredentialsRotated(t *testing.T) {
 // meets the floor of free space, or there is no floor and writes fail.
 func TestDiskFull(t *testing.T) {
 	needEngine(t)
+	t.Parallel()
 	for name, floor := range map[string]string{"floor": "3m", "no-space-left": "1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
