@@ -82,7 +82,10 @@ func runDockerPlugin(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "weir docker-plugin: %q is not a flag; flags begin with --\n", fs.Arg(0))
 		return exitUsage
 	}
-	log, err := dockerLogger(stdout, stderr, f.format, f.level)
+	out, errs := newAsideWriter(stdout), newAsideWriter(stderr)
+	defer out.close()
+	defer errs.close()
+	log, err := dockerLogger(out, errs, f.format, f.level)
 	if err != nil {
 		fmt.Fprintln(stderr, "weir docker-plugin:", err)
 		return exitUsage
@@ -119,6 +122,7 @@ func serveDocker(f *dockerFlags) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // whoever read the log, or started this, may go
 	if err := d.Start(); err != nil {
 		f.Log.Error("the logging driver cannot start", "error", err)
 		return exitFault

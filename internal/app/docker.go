@@ -118,9 +118,7 @@ func (d *Docker) start(undo *cleanups) error {
 		Socket: d.o.Socket, State: filepath.Join(d.o.Spool, dockerSessions), Pipes: d.o.Pipes, Managed: d.o.Managed,
 		Hostname: d.o.Hostname, Local: time.Local, Host: d, Log: d.o.Log,
 	})
-	if d.web, err = startDockerWeb(d); err != nil {
-		return err
-	}
+	d.web = startDockerWeb(d)
 	undo.add(d.web.close)
 	if err := d.plugin.Open(); err != nil {
 		return fmt.Errorf("open the plugin: %w", err)

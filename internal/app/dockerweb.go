@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -22,22 +21,20 @@ type dockerWeb struct {
 	wg        sync.WaitGroup
 }
 
-func startDockerWeb(d *Docker) (*dockerWeb, error) {
+func startDockerWeb(d *Docker) *dockerWeb {
 	w := &dockerWeb{}
 	name := filepath.Join(d.o.Spool, DockerStatus)
-	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) { // a killed process leaves it
-		return nil, fmt.Errorf("open the status socket: %w", err)
-	}
-	l, err := net.Listen("unix", name)
+	l, err := listenAnew(name)
 	if err != nil {
-		return nil, fmt.Errorf("open the status socket: %w", err)
+		// Containers must start all the same.
+		d.o.Log.Error("the status socket cannot be opened; weir runs without", "socket", name, "error", err)
+	} else {
+		w.listeners = append(w.listeners, l)
 	}
-	w.listeners = append(w.listeners, l)
 	if d.o.HTTP != "" && d.o.HTTP != "off" {
 		l, err := net.Listen("tcp", d.o.HTTP)
 		if err != nil {
-			// Containers must start all the same.
-			d.o.Log.Error("the status address cannot be opened; the status is on the unix socket alone", "address", d.o.HTTP, "socket", name, "error", err)
+			d.o.Log.Error("the status address cannot be opened; weir runs without", "address", d.o.HTTP, "error", err)
 		} else {
 			w.listeners = append(w.listeners, l)
 		}
@@ -54,7 +51,15 @@ func startDockerWeb(d *Docker) (*dockerWeb, error) {
 			}
 		})
 	}
-	return w, nil
+	return w
+}
+
+// listenAnew listens on a unix socket, also where a killed process has left its own.
+func listenAnew(name string) (net.Listener, error) {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return net.Listen("unix", name)
 }
 
 // collectors are the metrics that the outputs have by themselves.
