@@ -132,3 +132,22 @@ func TestOwnLogReach(t *testing.T) {
 		}
 	}
 }
+
+// TestReloadTurnsTheOwnLogOn adds and removes the label.
+func TestReloadTurnsTheOwnLogOn(t *testing.T) {
+	without := forwardIn + "<match **>\n@type null\n</match>\n"
+	with := without + "<label @FLUENT_LOG>\n<match **>\n@type stdout\n<format>\n@type single_value\n</format>\n</match>\n</label>\n"
+	r := start(t, without)
+	for i, text := range []string{with, without, with} {
+		r.o.Log.Info("line", "n", i)
+		if err := r.Reload(r.load(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.o.Log.Info("last")
+	r.stop(10 * time.Second)
+	out := r.out.String()
+	if strings.Contains(out, "n=0") || !strings.Contains(out, "line n=1\n") || strings.Contains(out, "n=2") || !strings.Contains(out, "last\n") {
+		t.Errorf("events of the log:\n%s", out)
+	}
+}

@@ -126,11 +126,18 @@ func NewConcat(s *fluentconf.Section, p ConcatParams, env Env, d *config.Diagnos
 		c.wait = 0
 		d.Warn(env.Pos, "concat: flush_interval 0 keeps the last event of a stream until the next one comes, and its acknowledgement too", "write a time that senders can wait, for example flush_interval 5s")
 	}
+	if c.wait > patience {
+		d.Note(env.Pos, fmt.Sprintf("concat: the last event of a stream, and the acknowledgement of its message, wait up to %s for the next event", c.wait),
+			"Fluent Bit gives a connection up after 10 s (net.io_timeout) and repeats the message: write flush_interval 5s")
+	}
 	if len(d.Errors) > before {
 		return nil
 	}
 	return c
 }
+
+// patience is how long every sender waits for an acknowledgement.
+const patience = 10 * time.Second
 
 // metadata sets the names of the fields that Docker's log drivers add.
 func (c *Concat) metadata() {

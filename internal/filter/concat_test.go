@@ -194,3 +194,37 @@ func TestConcatAsRecorded(t *testing.T) {
 		}
 	})
 }
+
+// TestHoldersTakeAnyText has texts that stop the plug-ins of Fluentd: bytes that are not
+// UTF-8, and values that are no text.
+func TestHoldersTakeAnyText(t *testing.T) {
+	odd := event.AppendStr(event.AppendStr(event.AppendMapHeader(nil, 1), "m"), "S \xff")
+	for conf, want := range map[string]string{
+		"@type concat\nkey m\nmultiline_start_regexp /^S/": `{"m":"S \uFFFD\na"} {"m":"S 2"} {"m":7}`,
+		"@type detect_exceptions\nmessage m":               `{"m":"S \uFFFD"} {"m":"a"} {"m":"S 2"} {"m":7}`,
+	} {
+		h, _ := buildHolder(t, conf)
+		errs := &errorList{}
+		held, s, p := h.Hold("t"), &Scratch{Errors: errs}, &Passed{}
+		src := event.AppendEntry(nil, 0, odd)
+		for _, r := range []string{`{"m":"a"}`, `{"m":"S 2"}`, `{"m":7}`} {
+			src = append(src, entry(t, 0, r)...)
+		}
+		held.Take(s, Incoming{ID: 1, Entries: src}, p)
+		held.Flush(s, p)
+		var got []string
+		for _, e := range append(shown("out", "t", p.Entries), errs.events...) {
+			got = append(got, strings.SplitN(e, " ", 4)[3])
+		}
+		if text := strings.Join(got, " "); text != strings.ReplaceAll(want, `\uFFFD`, "\uFFFD") {
+			t.Errorf("%s: got %s", conf, text)
+		}
+	}
+	// An event without the field ends a trace and passes.
+	h, _ := buildHolder(t, "@type detect_exceptions\nmessage m")
+	held, s, p := h.Hold("t"), &Scratch{}, &Passed{}
+	held.Take(s, Incoming{ID: 1, Entries: slices.Concat(entry(t, 0, `{"m":"x.Exception: y"}`), entry(t, 0, `{"n":1}`), entry(t, 0, `{"m":"\tat z"}`))}, p)
+	if p.Count != 3 || held.Groups() != 0 {
+		t.Errorf("%d events, %d groups: %s", p.Count, held.Groups(), p.Entries)
+	}
+}

@@ -107,6 +107,9 @@ type piece struct {
 	start, end int
 }
 
+// freeMost is how much memory a Held keeps for its next group.
+const freeMost = 8 << 10
+
 // What a group, a piece and the name of a batch cost beside their bytes.
 const (
 	groupCost = 300
@@ -246,7 +249,7 @@ func (h *Held) end(g *group) {
 	h.bytes -= g.bytes
 	h.out.Released = append(h.out.Released, g.owners...)
 	g.alive = false
-	if h.free == nil && cap(g.text)+cap(g.record)+8*cap(g.owners) < 64<<10 {
+	if h.free == nil && cap(g.text)+cap(g.record)+8*cap(g.owners) < freeMost {
 		h.free = g
 	}
 }

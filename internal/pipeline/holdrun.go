@@ -155,6 +155,9 @@ func (k *keeping) take(ctx context.Context, d *delivery) {
 		k.done(k.number, d.ticket)
 	}
 	k.shed(ctx, t)
+	if cap(k.out.Entries) > keepScratch {
+		k.out.Entries = nil
+	}
 	if t.held.Groups() == 0 && len(k.tags) > tagsKept {
 		delete(k.tags, d.batch.Tag)
 	}
