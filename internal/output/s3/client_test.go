@@ -233,7 +233,7 @@ func TestFlatFormat(t *testing.T) {
 		"format single_value\nmessage_key m\nadd_newline false": "1",
 		"format json\ninclude_tag_key true\ntag_key t":          `{"m":"1","t":"tag"}` + "\n",
 	} {
-		opt, d := read(t, "s3_bucket logs\n"+conf)
+		opt, d := read(t, "s3_bucket logs\ntime_slice_format %Y%m%d%H\n"+conf)
 		if len(d.Errors)+len(d.Warnings) > 0 {
 			t.Errorf("%q: %v %v", conf, d.Errors, d.Warnings)
 			continue
