@@ -126,7 +126,7 @@ func NewConcat(s *fluentconf.Section, p ConcatParams, env Env, d *config.Diagnos
 		c.wait = 0
 		d.Warn(env.Pos, "concat: flush_interval 0 keeps the last event of a stream until the next one comes, and its acknowledgement too", "write a time that senders can wait, for example flush_interval 5s")
 	}
-	if c.wait > patience {
+	if c.wait > patience && (c.mode == byLines || c.start != nil) {
 		d.Note(env.Pos, fmt.Sprintf("concat: the last event of a stream, and the acknowledgement of its message, wait up to %s for the next event", c.wait),
 			"Fluent Bit gives a connection up after 10 s (net.io_timeout) and repeats the message: write flush_interval 5s")
 	}
