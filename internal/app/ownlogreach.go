@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"strings"
 
 	"weir/internal/router"
@@ -47,6 +48,22 @@ func namesTag(c *routes, m *matchPlan) bool {
 		}
 	}
 	return false
+}
+
+// ownLogMatch warns about a <match fluent.**> of the top level.
+func (p *planner) ownLogMatch() {
+	r := p.logReach()
+	if r == nil || r.label != "" {
+		return
+	}
+	c := p.contexts[""]
+	for i, rule := range c.table.Rules() {
+		if rule.IsMatch && namesTag(c, rule.Match) {
+			p.d.Warn(c.rules[i].Pos, fmt.Sprintf("<match %s> of the top level takes the own log; Fluentd deprecates that, since an output that logs can feed itself", rule.Pattern),
+				"write <label @FLUENT_LOG> with a <match **> in it instead")
+			return
+		}
+	}
 }
 
 // reachWalk follows events through the rules of a plan.

@@ -137,6 +137,7 @@ func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 		}
 	}
 	p.links()
+	p.ownLogMatch()
 	return p.Plan
 }
 
