@@ -40,6 +40,7 @@ type logLine struct {
 	tag    string
 	time   event.Time
 	record []byte
+	via    *way // of the configuration that wanted it; nil before the first one has started
 }
 
 const (
@@ -111,20 +112,35 @@ const sendMost = time.Second
 
 // send emits the event of a line. What a full buffer does not take is lost, and booked.
 func (o *ownLog) send(ctx context.Context, l logLine) {
-	if o.emit.to.Load() == nil {
-		return
+	if l.via == nil {
+		if l.via = o.enter(); l.via == nil {
+			return
+		}
 	}
+	defer l.via.calls.Add(-1)
 	b := event.Batch{Tag: l.tag, Entries: event.AppendEntry(nil, l.time, l.record), Count: 1, First: l.time, Last: l.time}
-	if _, err := o.emit.Emit(ctx, b); err != nil {
-		o.emit.Lost(b)
+	if _, err := l.via.in.Emit(ctx, b); err != nil {
+		l.via.in.Lost(b)
 	}
 }
 
-// hear takes a line. It never blocks.
+// enter is the way of events just now; nil before the first configuration has started.
+func (o *ownLog) enter() *way {
+	if o.emit.to.Load() == nil {
+		return nil
+	}
+	return o.emit.enter()
+}
+
+// hear takes a line. It never blocks. Outputs that a reload removes stay until it is sent.
 func (o *ownLog) hear(l logLine) {
+	l.via = o.enter()
 	select {
 	case o.lines <- l:
 	default:
+		if l.via != nil {
+			l.via.calls.Add(-1)
+		}
 		if n := o.lost.Add(1); n&(n-1) == 0 {
 			o.plain.Warn("log lines come faster than they become events, some do not", "lost", n)
 		}
