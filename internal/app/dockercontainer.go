@@ -66,7 +66,7 @@ func (c *dockerContainer) use() docker.Spool {
 	c.refs++
 	c.mu.Unlock()
 	if onDisk(c.dir) {
-		c.open(putLimit) // what an earlier process has stored there must be known
+		c.open(openLimit) // what an earlier process has stored there must be known
 	}
 	return &dockerSpool{c: c}
 }
@@ -171,7 +171,7 @@ func (c *dockerContainer) queue() *dockerQueue {
 	c.mu.Lock()
 	if !c.opened {
 		c.mu.Unlock()
-		c.open(putLimit)
+		c.open(openLimit)
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
@@ -299,8 +299,14 @@ type dockerSpool struct {
 	once sync.Once
 }
 
-// putLimit is how long a Put waits for a disk that does not answer.
-const putLimit = 3 * time.Second
+// How long a container's session waits for a disk that is slow or does not answer. Until it
+// has room in memory nothing is lost, since what is in the pipe stays there; in the end what
+// the container writes is dropped and counted, so that it never stops for good.
+const (
+	openLimit   = 20 * time.Second // for its spool to be opened
+	roomLimit   = 30 * time.Second // for room in memory
+	storedLimit = 3 * time.Second  // until what has room is written
+)
 
 // Put implements docker.Spool.
 func (s *dockerSpool) Put(ctx context.Context, batches []event.Batch) error {
@@ -311,8 +317,6 @@ func (s *dockerSpool) Put(ctx context.Context, batches []event.Batch) error {
 		}
 		return nil // booked, and logged
 	}
-	ctx, cancel := context.WithTimeout(ctx, putLimit)
-	defer cancel()
 	if err := q.put(ctx, batches); err != nil {
 		return fmt.Errorf("store events of container %s: %w", s.c.name(), err)
 	}

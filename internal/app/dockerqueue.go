@@ -72,7 +72,10 @@ func (q *dockerQueue) deliver(out *dockerOutput) {
 
 // put stores batches, all of one read.
 func (q *dockerQueue) put(ctx context.Context, batches []event.Batch) error {
-	switch err := q.buf.Reserve(ctx, batches...); {
+	room, cancel := context.WithTimeout(ctx, roomLimit)
+	err := q.buf.Reserve(room, batches...)
+	cancel()
+	switch {
 	case errors.Is(err, buffer.ErrDropped):
 		return nil // booked
 	case err != nil:
@@ -86,6 +89,8 @@ func (q *dockerQueue) put(ctx context.Context, batches []event.Batch) error {
 		last = q.buf.Commit(batches[i])
 	}
 	q.c.d.limits.relieve()
+	ctx, cancel = context.WithTimeout(ctx, storedLimit)
+	defer cancel()
 	return q.buf.WaitStored(ctx, uint64(last))
 }
 
@@ -128,7 +133,7 @@ func (q *dockerQueue) stop(ctx context.Context) {
 
 // close closes the buffer; what has not ended stays on disk.
 func (q *dockerQueue) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), putLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), storedLimit)
 	defer cancel()
 	if err := q.buf.Close(ctx); err != nil {
 		q.c.log.Error("the spool of a container could not be closed in good order", "dir", q.c.dir, "error", err)
