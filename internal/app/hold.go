@@ -90,6 +90,9 @@ func (r *resolver) makeHold(key holdKey, id string, h filter.Holder, late string
 		ID: id, Holder: h, Log: r.log.With("filter", id), LateIsError: lateIsError, Nowhere: r.unmatched, Known: r.known,
 		Errors: r.from("@ERROR"),
 	}
+	if limit := r.plan.System.MemoryLimit; limit != nil {
+		o.Limit = min(pipeline.DefaultHoldLimit, max(int64(*limit)/16, 1<<20))
+	}
 	if late != "" {
 		o.Late = func(tag string) *pipeline.Node { return r.from(late).Route(tag) }
 	}

@@ -49,14 +49,15 @@ type HoldOptions struct {
 	// Known says whether a target stored a batch with this Chunk before a restart.
 	Known func(event.Chunk) bool
 	// Limit is how many bytes may wait to be worked off, and how many may be kept;
-	// default 32 MiB.
+	// default DefaultHoldLimit.
 	Limit int64
 }
 
 const (
 	// holdShards is how many goroutines a hold has.
-	holdShards       = 4
-	defaultHoldLimit = 32 << 20
+	holdShards = 4
+	// DefaultHoldLimit is HoldOptions.Limit without one.
+	DefaultHoldLimit = 32 << 20
 	// maxGroups is how many streams a hold keeps events of.
 	maxGroups = 64 << 10
 	// hurryWait is how long events are kept once weir is stopping.
@@ -72,7 +73,7 @@ type Door struct {
 // NewHold makes a Hold. It takes batches at once and works them off when it runs.
 func NewHold(o HoldOptions) *Hold {
 	if o.Limit <= 0 {
-		o.Limit = defaultHoldLimit
+		o.Limit = DefaultHoldLimit
 	}
 	h := &Hold{o: o, seed: maphash.MakeSeed(), crc: crc32.MakeTable(crc32.Castagnoli), in: New(Options{Log: o.Log, Errors: o.Errors, Nowhere: o.Nowhere})}
 	h.shards = make([]*shard, holdShards)

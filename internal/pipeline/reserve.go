@@ -67,6 +67,9 @@ func (w *work) reserveAll(ctx context.Context) error {
 		dropped := errors.Is(err, buffer.ErrDropped) // by its policy, and booked
 		if err != nil && !dropped && !optional {
 			w.unreserve(i)
+			if first.hold != nil {
+				return fmt.Errorf("pass on %d events of tag %q: %w", events, first.batch.Tag, err)
+			}
 			return fmt.Errorf("append %d events of tag %q to output %s: %w", events, first.batch.Tag, first.id(), err)
 		}
 		for k := i; k < j; k++ {
