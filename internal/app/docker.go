@@ -39,6 +39,7 @@ type DockerOptions struct {
 
 	regions     []func(context.Context) (string, error) // further places to ask for a region; nil: the metadata service
 	awake       int                                     // default dockerAwake
+	turn        time.Duration                           // default dockerTurn
 	turnAfter   time.Duration                           // for live-first; default turnAfter
 	credentials string                                  // where awslogs-credentials-endpoint is asked; "" is the address that Docker's driver uses
 }
@@ -87,6 +88,9 @@ func NewDocker(o DockerOptions) *Docker {
 	}
 	if o.awake <= 0 {
 		o.awake = dockerAwake
+	}
+	if o.turn <= 0 {
+		o.turn = dockerTurn
 	}
 	if o.InFlight <= 0 {
 		o.InFlight = 4

@@ -452,3 +452,36 @@ func TestDockerSleep(t *testing.T) {
 		t.Errorf("%d bytes are booked for nothing", used)
 	}
 }
+
+// TestDockerTurns: containers that are awake in vain hold up no others.
+func TestDockerTurns(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	bad := []emulator.FaultRule{{Kind: emulator.FaultAccessDenied, Stream: "s[0-3]", Operations: []string{"PutLogEvents"}}}
+	if err := s.SetFaults(&emulator.FaultScript{Rules: append(bad, emulator.FaultRule{Kind: emulator.Fault503})}); err != nil {
+		t.Fatal(err)
+	}
+	o := DockerOptions{Spool: t.TempDir(), awake: 2, turn: time.Second}
+	d := openDocker(t, o)
+	const n = 7
+	for i := range n {
+		c := testContainer(s.URL(), i, nil)
+		sp := d.spool(t, c)
+		put(t, sp, lineBatch(c, "n", 0, 10, 0))
+		sp.Release()
+	}
+	eventually(t, "most sleep", func() bool {
+		k := 0
+		for _, c := range d.list() {
+			k += len(c.inUse())
+		}
+		return k <= 2
+	})
+	if err := s.SetFaults(&emulator.FaultScript{Rules: bad}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "those that can be delivered are", func() bool { return len(d.list()) == 4 })
+	for i := 4; i < n; i++ {
+		checkLines(t, s, fmt.Sprint("s", i), "n", 10)
+	}
+}

@@ -24,22 +24,23 @@ type dockerContainer struct {
 	log  *slog.Logger
 	left uint64 // events that wait, after stop
 
-	mu      sync.Mutex // guards what follows
-	refs    int        // sessions
-	gone    bool
-	stored  bool // an earlier process has left something, which resume opens
-	opened  bool // the queues are
-	asleep  bool // see dockersleep.go
-	slept   slept
-	opening chan struct{}  // closed when an attempt to open them has ended; nil if there is none
-	queues  []*dockerQueue // one, or with live-first two: the live one, and the backlog
-	turned  bool           // live-first: events go to the backlog
-	out     *dockerOutput
-	book    *ledger.Book // of events that came while no queue could be opened
-	lost    dockerLosses // of these: to be booked and told by the queue
-	tried   time.Time    // when opening was tried last
-	fault   error        // why it failed
-	faulted time.Time
+	mu       sync.Mutex // guards what follows
+	refs     int        // sessions
+	gone     bool
+	stored   bool // an earlier process has left something, which resume opens
+	opened   bool // the queues are
+	openedAt time.Time
+	asleep   bool // see dockersleep.go
+	slept    slept
+	opening  chan struct{}  // closed when an attempt to open them has ended; nil if there is none
+	queues   []*dockerQueue // one, or with live-first two: the live one, and the backlog
+	turned   bool           // live-first: events go to the backlog
+	out      *dockerOutput
+	book     *ledger.Book // of events that came while no queue could be opened
+	lost     dockerLosses // of these: to be booked and told by the queue
+	tried    time.Time    // when opening was tried last
+	fault    error        // why it failed
+	faulted  time.Time
 }
 
 func newDockerContainer(d *Docker, info *docker.Container) *dockerContainer {
@@ -127,7 +128,7 @@ func (c *dockerContainer) opener() {
 		c.log.Info("the spool of a container is open again", "dir", c.dir, "after", time.Since(c.faulted).Round(time.Millisecond))
 		c.fault = nil
 	}
-	c.queues, c.opened = queues, true
+	c.queues, c.opened, c.openedAt = queues, true, time.Now()
 	c.awoken()
 	c.lost.settle(c.queues[0])
 	c.book = &ledger.Book{}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"weir/internal/web"
@@ -11,8 +12,12 @@ import (
 // dockerAwake is how many containers that have ended, and whose events wait, are open at
 // once. In a long outage there may be thousands; the others sleep: their events are on disk
 // and nothing of them is in memory but a line of the status. When half of those that are
-// awake have delivered everything, others are woken.
-const dockerAwake = 64
+// awake have delivered everything, others are woken; and who has been awake in vain for
+// dockerTurn makes room for another, since it may be the only one in trouble.
+const (
+	dockerAwake = 64
+	dockerTurn  = 2 * time.Minute
+)
 
 // sleepAfter is how long nothing of a container was delivered before it may sleep.
 const sleepAfter = 5 * time.Second
@@ -21,12 +26,42 @@ const sleepAfter = 5 * time.Second
 type slept struct {
 	status web.ContainerStatus // its queues' part
 	bytes  int64               // that its files take, which the share is told of
+	since  time.Time
+}
+
+// resting is a container that has ended, and since when it is open, or sleeps.
+type resting struct {
+	c     *dockerContainer
+	since time.Time
 }
 
 // rest lets containers sleep that are too many, and wakes some when there are few.
 func (d *Docker) rest() {
-	var ended, asleep []*dockerContainer
-	opening := 0
+	ended, asleep, opening := d.atRest()
+	awake := len(ended) + opening
+	for i := len(ended) - 1; i >= 0 && awake > d.o.awake; i-- {
+		if ended[i].c.sleep() {
+			awake--
+		}
+	}
+	turn := 0
+	for _, r := range ended {
+		if turn < len(asleep) && time.Since(r.since) > d.o.turn && r.c.sleep() {
+			awake--
+			turn++
+		}
+	}
+	if turn == 0 && awake > d.o.awake/2 {
+		return
+	}
+	for _, r := range asleep[:max(min(len(asleep), d.o.awake-awake), 0)] {
+		d.opening.Go(func() { r.c.open(0) })
+	}
+}
+
+// atRest lists the containers that have ended: those that are open and those that sleep, who
+// has been so for longest first, and how many are about to be open.
+func (d *Docker) atRest() (ended, asleep []resting, opening int) {
 	for _, c := range d.list() {
 		c.mu.Lock()
 		switch {
@@ -34,26 +69,18 @@ func (d *Docker) rest() {
 		case c.opening != nil:
 			opening++
 		case c.asleep:
-			asleep = append(asleep, c)
+			asleep = append(asleep, resting{c, c.slept.since})
 		case c.opened:
-			ended = append(ended, c)
+			ended = append(ended, resting{c, c.openedAt})
 		case c.stored:
 			opening++ // it will be
 		}
 		c.mu.Unlock()
 	}
-	awake := len(ended) + opening
-	for i := len(ended) - 1; i >= 0 && awake > d.o.awake; i-- {
-		if ended[i].sleep() {
-			awake--
-		}
-	}
-	if awake > d.o.awake/2 {
-		return
-	}
-	for _, c := range asleep[:min(len(asleep), d.o.awake-awake)] {
-		d.opening.Go(func() { c.open(0) })
-	}
+	longest := func(a, b resting) int { return a.since.Compare(b.since) }
+	slices.SortFunc(ended, longest)
+	slices.SortFunc(asleep, longest)
+	return ended, asleep, opening
 }
 
 // sleep closes the queues of a container that has ended and delivers nothing. It returns
@@ -94,7 +121,7 @@ func (c *dockerContainer) sleep() bool {
 
 // doze notes that the container sleeps. mu is held.
 func (c *dockerContainer) doze() {
-	c.asleep, c.stored = true, true
+	c.asleep, c.stored, c.slept.since = true, true, time.Now()
 	c.d.limits.share.Hold(c.slept.bytes)
 }
 
