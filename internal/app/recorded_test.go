@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlclark/regexp2/v2"
+
 	"weir/internal/event"
 )
 
@@ -128,6 +130,7 @@ func TestRecorded(t *testing.T) {
 	local := time.Local
 	time.Local = tokyo
 	defer func() { time.Local = local }()
+	defer regexp2.StopTimeoutClock() // it would look like a leak
 	names, err := filepath.Glob("testdata/recorded/*.txt")
 	if err != nil || len(names) == 0 {
 		t.Fatal("no recorded cases", err)

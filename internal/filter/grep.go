@@ -130,8 +130,7 @@ func (b *grepBuilder) add(set *[]condition, rules []GrepRule, name string) {
 	}
 }
 
-// Apply implements Filter. No event fails. An event with a value that is not UTF-8 passes
-// if that value is reached, as in Fluentd, where the match raises an error.
+// Apply implements Filter. No event fails.
 func (g *Grep) Apply(s *Scratch, tag string, src, dst []byte) (out []byte, kept, failed int) {
 	run, i := 0, 0 // src[run:i] goes on and is not copied yet
 	all := true
@@ -154,15 +153,9 @@ func (g *Grep) Apply(s *Scratch, tag string, src, dst []byte) (out []byte, kept,
 	return append(dst, src[run:i]...), kept, 0
 }
 
-type verdict uint8
-
-const (
-	miss verdict = iota
-	hit
-	undecided // the value cannot be matched
-)
-
-func (c *condition) match(s *Scratch, record []byte) verdict {
+// match says whether the pattern matches the value; what is not UTF-8 in it counts as ?, as
+// in Fluentd.
+func (c *condition) match(s *Scratch, record []byte) bool {
 	v, ok := c.path.Find(record)
 	var text []byte
 	if ok {
@@ -172,52 +165,40 @@ func (c *condition) match(s *Scratch, record []byte) verdict {
 			text = s.text
 		}
 	}
-	switch {
-	case !utf8.Valid(text):
-		return undecided
-	case c.pattern.Match(text):
-		return hit
+	if !utf8.Valid(text) {
+		s.text = append(s.text[:0], strings.ToValidUTF8(string(text), "?")...)
+		text = s.text
 	}
-	return miss
+	return c.pattern.Match(text)
 }
 
-// pass evaluates in Fluentd's order, which matters when a value is undecided.
 func (g *Grep) pass(s *Scratch, record []byte) bool {
 	for i := range g.mustAll {
-		switch g.mustAll[i].match(s, record) {
-		case miss:
+		if !g.mustAll[i].match(s, record) {
 			return false
-		case undecided:
-			return true
 		}
 	}
-	if v := some(s, g.mustAny, record); len(g.mustAny) > 0 && v != hit {
-		return v == undecided
+	if len(g.mustAny) > 0 && !some(s, g.mustAny, record) {
+		return false
 	}
 	if len(g.notAll) > 0 {
 		hits := 0
-		for ; hits < len(g.notAll); hits++ {
-			v := g.notAll[hits].match(s, record)
-			if v == undecided {
-				return true
-			}
-			if v == miss {
-				break
-			}
+		for hits < len(g.notAll) && g.notAll[hits].match(s, record) {
+			hits++
 		}
 		if hits == len(g.notAll) {
 			return false
 		}
 	}
-	return some(s, g.notAny, record) != hit
+	return !some(s, g.notAny, record)
 }
 
-// some says whether one condition hits, or an undecided one came before it.
-func some(s *Scratch, cs []condition, record []byte) verdict {
+// some says whether one condition hits.
+func some(s *Scratch, cs []condition, record []byte) bool {
 	for i := range cs {
-		if v := cs[i].match(s, record); v != miss {
-			return v
+		if cs[i].match(s, record) {
+			return true
 		}
 	}
-	return miss
+	return false
 }

@@ -76,16 +76,17 @@ func TestGrepMistakes(t *testing.T) {
 	}
 }
 
-// TestGrepInvalid: Fluentd's match raises for such a value, and the event passes.
+// TestGrepInvalid: what is not UTF-8 in a value counts as a question mark.
 func TestGrepInvalid(t *testing.T) {
 	bad := event.AppendStr(event.AppendStr(event.AppendMapHeader(nil, 1), "m"), "a\xff")
 	src := event.AppendEntry(nil, 1, bad)
 	for conf, want := range map[string]int{
-		"<regexp>\nkey m\npattern /z/\n</regexp>":                                               1,
-		"<exclude>\nkey m\npattern /a/\n</exclude>":                                             1,
+		"<regexp>\nkey m\npattern /z/\n</regexp>":                                               0,
+		"<regexp>\nkey m\npattern /^a\\?$/\n</regexp>":                                          1,
+		"<exclude>\nkey m\npattern /a/\n</exclude>":                                             0,
 		"<regexp>\nkey x\npattern /z/\n</regexp>\n<regexp>\nkey m\npattern /z/\n</regexp>":      0, // x is looked at first
-		"<or>\n<regexp>\nkey m\npattern /z/\n</regexp>\n</or>":                                  1,
-		"<and>\n<exclude>\nkey m\npattern /a/\n</exclude>\n</and>":                              1,
+		"<or>\n<regexp>\nkey m\npattern /z/\n</regexp>\n</or>":                                  0,
+		"<and>\n<exclude>\nkey m\npattern /a/\n</exclude>\n</and>":                              0,
 		"<exclude>\nkey x\npattern /^$/\n</exclude>\n<exclude>\nkey m\npattern /a/\n</exclude>": 0,
 	} {
 		f, _ := build(t, "@type grep\n"+conf)

@@ -134,9 +134,9 @@ func (f *csv) Append(dst []byte, _ string, _ event.Time, record []byte) []byte {
 }
 
 // mustQuote says whether a field needs quotes: if it is empty (a missing one is written
-// without), begins with a blank, or holds a delimiter, a quote or a line end.
+// without), or holds a delimiter, a quote or a line end.
 func (f *csv) mustQuote(s []byte) bool {
-	return len(s) == 0 || bytes.IndexByte([]byte(" \t\r\n\f\v"), s[0]) >= 0 || bytes.ContainsAny(s, "\"\r\n") || bytes.Contains(s, f.delimiter)
+	return len(s) == 0 || bytes.ContainsAny(s, "\"\r\n") || bytes.Contains(s, f.delimiter)
 }
 
 // TSVParams are the parameters of @type tsv.

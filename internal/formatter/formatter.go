@@ -129,7 +129,7 @@ func (b *builder) json() Formatter {
 	config.Decode(b.s, &p, b.d)
 	style := event.Oj
 	if p.Parser != "oj" {
-		style = event.Yajl // Fluentd, too, knows only these two here
+		style = event.Gem // Fluentd, too, knows only these two here
 	}
 	return &jsonFormatter{style, p.text()}
 }
@@ -146,18 +146,17 @@ type SingleValueParams struct {
 }
 
 type singleValue struct {
-	path event.Path
-	end  string
+	key, end string
 }
 
 func (b *builder) singleValue() Formatter {
 	var p SingleValueParams
 	config.Decode(b.s, &p, b.d)
-	return &singleValue{b.path("message_key", p.Key), p.text()}
+	return &singleValue{p.Key, p.text()}
 }
 
 func (f *singleValue) Append(dst []byte, _ string, _ event.Time, record []byte) []byte {
-	if v, ok := f.path.Find(record); ok {
+	if v, ok := event.FindKey(record, f.key); ok {
 		dst = event.AppendText(dst, v)
 	}
 	return append(dst, f.end...)

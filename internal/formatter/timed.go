@@ -124,7 +124,7 @@ func (f *outFile) Append(dst []byte, tag string, t event.Time, record []byte) []
 	if f.tag {
 		dst = append(append(dst, tag...), f.delimiter)
 	}
-	return append(event.AppendJSON(dst, record, event.Yajl), f.end...)
+	return append(event.AppendJSON(dst, record, event.Gem), f.end...)
 }
 
 // stdout wraps another formatter, whose parameters stand in the same section.
@@ -136,7 +136,7 @@ type stdout struct {
 
 func (b *builder) stdout() Formatter {
 	inner := fluentconf.Section{Name: "format", Pos: b.pos}
-	typ, end := "json", "\n"
+	typ, end, layout := "json", "\n", "%Y-%m-%d %H:%M:%S.%9N %z"
 	if b.s != nil {
 		for _, p := range b.s.Params {
 			switch p.Key {
@@ -147,12 +147,15 @@ func (b *builder) stdout() Formatter {
 				if p.Key == "newline" && p.Value.Text == "crlf" {
 					end = "\r\n"
 				}
+				if p.Key == "time_format" && p.Value.Text != "" { // the zone is the local one whatever stands here
+					layout = p.Value.Text
+				}
 				inner.Params = append(inner.Params, p)
 			}
 		}
 		inner.Sections = b.s.Sections
 	}
-	f := &stdout{end: end, clock: newClock(TimeParams{Format: "%Y-%m-%d %H:%M:%S.%9N %z", LocalTime: true}, b.pos, b.env, b.d)}
+	f := &stdout{end: end, clock: newClock(TimeParams{Format: layout, LocalTime: true}, b.pos, b.env, b.d)}
 	if typ == "stdout" {
 		b.d.Error(b.pos, "output_type stdout would contain itself", "write output_type json or hash")
 		return f

@@ -120,7 +120,6 @@ func TestConfigurationMistakes(t *testing.T) {
 		"": "no <rule>",
 		"<rule>\nkey k\npattern /a/\ntag x\n</rule>\n<rule>\nkey k\npattern /a/\ntag y\n</rule>": "same key and pattern",
 		"remove_tag_prefix a\nremove_tag_regexp /b/\n<rule>\nkey k\npattern /a/\ntag x\n</rule>": "exclude each other",
-		"<rule>\nkey k\npattern /a/\ntag ${tag_parts[0..1]}\n</rule>":                            "single part",
 		"rewriterule1 k a b\n<rule>\nkey k\npattern /a/\ntag x\n</rule>":                         "old form",
 		"hostname_command uname -n\n<rule>\nkey k\npattern /a/\ntag x\n</rule>":                  "does not run commands",
 		"<rule>\nkey k\ntag x\n</rule>":                                                          "pattern",

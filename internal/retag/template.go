@@ -34,6 +34,9 @@ func placeholders() *regexp.Regexp {
 	return regexp.MustCompile(`\$(\d+)|\$\{tag_parts\[(\d+)\]\}|__TAG_PARTS\[(\d+)\]__|\$\{[a-z_]+(?:\[[^\]]*\])?\}|__[A-Z_]+__`)
 }
 
+// simplePlaceholder is what Fluentd looks up; others it does not see.
+var simplePlaceholder = regexp.MustCompile(`^\$\{[a-z_]+(\[[0-9]+\])?\}$`)
+
 // New compiles p, which was read from the section s. Mistakes are noted in d; the result
 // is then nil.
 func New(s *fluentconf.Section, p Params, host string, d *config.Diagnostics) *Rewriter {
@@ -124,8 +127,9 @@ func (r *Rewriter) compile(ru Rule, pos fluentconf.Pos, d *config.Diagnostics) r
 			out.tag = append(out.tag, part{kind: wholeTag})
 		case text == "${hostname}" || text == "__HOSTNAME__":
 			out.tag = append(out.tag, part{kind: hostname})
-		case strings.HasPrefix(text, "${tag_parts["):
-			d.Error(pos, fmt.Sprintf("tag %q: %s has to be a single part, counted from 0", ru.Tag, text), "write ${tag_parts[0]}")
+		case text[0] == '$' && !simplePlaceholder.MatchString(text): // in Fluentd, too, it goes into the tag as it is
+			d.Warn(pos, fmt.Sprintf("tag %q: %s is no placeholder, a part of a tag has to be a single one, counted from 0", ru.Tag, text), "write ${tag_parts[0]}")
+			out.tag = append(out.tag, part{kind: literal, text: text})
 		default:
 			d.Warn(pos, fmt.Sprintf("tag %q: unknown placeholder %s, it stands for nothing", ru.Tag, text), "known are $1, ${tag}, ${tag_parts[n]} and ${hostname}")
 		}
@@ -145,11 +149,11 @@ func (r *Rewriter) expand(s *Scratch, dst []byte, ru *rule, tag string) []byte {
 		case literal:
 			dst = append(dst, p.text...)
 		case capture:
-			if 2*p.n+1 >= len(s.match) || s.match[2*p.n] < 0 {
+			if p.n == 0 || 2*p.n+1 >= len(s.match) || s.match[2*p.n] < 0 {
 				continue
 			}
 			text := s.value[s.match[2*p.n]:s.match[2*p.n+1]]
-			if r.capitalize && p.n > 0 {
+			if r.capitalize {
 				dst = appendCapitalized(dst, text)
 			} else {
 				dst = append(dst, text...)

@@ -86,12 +86,25 @@ func (r *request) Add(b []byte, limit int) (entries, size int, isFull bool) {
 			r.count += limit - entries
 			return limit, len(b), true
 		}
-		r.buf = r.o.format.Append(r.buf, r.tag, e.Time, e.Record)
+		from := len(r.buf)
+		r.buf = oneLine(r.o.format.Append(r.buf, r.tag, e.Time, e.Record), from)
 		r.count++
 		entries++
 		size += n
 	}
 	return entries, size, len(r.buf) >= full
+}
+
+// oneLine makes what a formatter wrote behind b[:from] end with one newline, whatever its
+// add_newline says: as in Fluentd, lines are for people here.
+func oneLine(b []byte, from int) []byte {
+	if n := len(b) - 1; n >= from && b[n] == '\n' {
+		if n > from && b[n-1] == '\r' {
+			b[n-1], b = '\n', b[:n]
+		}
+		return b
+	}
+	return append(b, '\n')
 }
 
 // Fill says how full the request is.
