@@ -279,9 +279,7 @@ func (c *Concat) overflow(h *Held, g *group, stream []byte, a *arrival, last boo
 		g.size = sizeOf(h.s, a.e.Record)
 		return g
 	}
-	g = c.add(h, g, stream, a)
-	g.size = 0
-	return g
+	return c.add(h, g, stream, a)
 }
 
 // sizeOf is what Fluentd counts of a record: the bytes of its keys and of its values as text.

@@ -75,6 +75,45 @@ func TestStoresThatStandIn(t *testing.T) {
 	}
 }
 
+// TestNothingStaysReservedForStores has a store stand in many times: what was reserved
+// before it was asked is given back.
+func TestNothingStaysReservedForStores(t *testing.T) {
+	const limit = 32 << 10
+	room := 0
+	for s := newStore(t, "c", limit, buffer.Throw); s.fill(); {
+		room++
+	}
+	first, second, third := newStore(t, "a", 4<<10, buffer.Throw), newStore(t, "b", limit, buffer.Throw), newStore(t, "c", limit, buffer.Throw)
+	for first.fill() {
+	}
+	in := ingress(&Node{Ends: []End{{Target: first.Target, Optional: true}, {Target: second.Target, Fallback: true}, end(third)}})
+	for i := range room * 3 / 4 {
+		if _, err := in.Emit(context.Background(), entries(1, 1)); err != nil {
+			t.Fatalf("batch %d of %d: %v", i, room, err)
+		}
+	}
+}
+
+// TestStoresInStores has a copy with a store that stands in, within a store of another one:
+// an error that is ignored inside is none outside.
+func TestStoresInStores(t *testing.T) {
+	for _, inner := range []bool{true, false} {
+		full, other, last := newStore(t, "a", 4<<10, buffer.Throw), newStore(t, "b", 1<<20, buffer.Throw), newStore(t, "c", 1<<20, buffer.Throw)
+		for full.fill() {
+		}
+		in := ingress(&Node{Ends: []End{
+			{Optional: true, Next: &Node{Ends: []End{{Target: full.Target, Optional: inner}, {Target: other.Target, Fallback: true}}}},
+			{Target: last.Target, Fallback: true},
+		}})
+		if _, err := in.Emit(context.Background(), entries(1, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := last.Book.Sheet().Admitted; (got == 0) != inner {
+			t.Errorf("ignored inside %v: the outer store that stands in got %d", inner, got)
+		}
+	}
+}
+
 // fill appends a little. False: there is no room.
 func (s *store) fill() bool {
 	_, err := s.Buffer.Append(context.Background(), entries(1, 1))
