@@ -485,3 +485,29 @@ func TestDockerTurns(t *testing.T) {
 		checkLines(t, s, fmt.Sprint("s", i), "n", 10)
 	}
 }
+
+// TestDockerDoesNotWaitForCompany: what waits for the flush interval is sent when the
+// container ends, and when the plugin stops.
+func TestDockerDoesNotWaitForCompany(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	o := DockerOptions{Spool: t.TempDir(), Grace: 10 * time.Second}
+	d := openDocker(t, o)
+	long := func(o *awslogs.Options) { o.FlushInterval = time.Hour }
+	one, two := testContainer(s.URL(), 1, long), testContainer(s.URL(), 2, long)
+	sp := d.spool(t, one)
+	put(t, sp, lineBatch(one, "n", 0, 5, 0))
+	sp.Release()
+	eventually(t, "the ended container's events", func() bool { return len(s.Events("group", "s1")) == 5 })
+	sp = d.spool(t, two)
+	put(t, sp, lineBatch(two, "n", 0, 5, 0))
+	began := time.Now()
+	d.Stop(context.Background())
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	checkLines(t, s, "s2", "n", 5)
+	if !strings.Contains(d.log.String(), "everything was delivered") {
+		t.Error(d.log.String())
+	}
+}

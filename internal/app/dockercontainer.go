@@ -221,6 +221,9 @@ func (c *dockerContainer) look() {
 	}
 	c.direct(time.Now())
 	if c.refs == 0 {
+		for _, q := range c.queues {
+			q.flush() // again and again: what was written last may not have been read before
+		}
 		c.finish()
 	}
 }
