@@ -114,19 +114,31 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 		", stream " + named(params.StreamName, params.TagAsStream, params.StreamNameKey)
 	var f cloudwatch.Formatter
 	usesTag := false
-	if params.Format != nil || params.Inject != nil || injects(s) {
-		f, usesTag = p.formatter(s, &formatting{params.Format, params.Inject}, "json")
+	if params.Format != nil {
+		if params.Format.Get("@type") == nil && params.Format.Get("type") == nil {
+			p.d.Error(params.Format.Pos, "<format> has no @type", "add @type json, or remove <format>: the message is the record's JSON then, without a line end")
+		}
+		f, usesTag = p.formatter(nil, &formatting{Format: params.Format}, "json")
 	}
-	opts := cloudwatch.Options{Params: params, Names: o.names(), Formatter: f, FormatterUsesTag: usesTag}
+	opts := cloudwatch.Options{Params: params, Names: o.names(), Formatter: f}
+	env := formatter.Env{Hostname: p.env.Hostname, Location: p.env.Location}
+	if in := p.inject(s, params.Inject, env); in != nil {
+		opts.Inject, usesTag = in, usesTag || in.UsesTag()
+	}
+	opts.UsesTag = usesTag
 	o.build = func(log *slog.Logger, sh *shared) (output.Output, error) {
 		opts.Log, opts.ID, opts.Tokens = log, o.id, sh.tokens
 		return cloudwatch.New(context.Background(), opts)
 	}
 }
 
-// injects says whether the flat parameters ask for fields to be put into each record.
-func injects(s *fluentconf.Section) bool {
-	return s.Get("include_time_key") != nil || s.Get("include_tag_key") != nil
+// inject builds what <inject>, or the flat parameters in its place, put into each record;
+// nil for nothing.
+func (p *planner) inject(s, section *fluentconf.Section, env formatter.Env) *formatter.Inject {
+	if section == nil && s.Get("include_time_key") == nil && s.Get("include_tag_key") == nil {
+		return nil
+	}
+	return formatter.InjectOf(s, section, env, p.d)
 }
 
 func named(name string, byTag bool, key string) string {

@@ -34,16 +34,9 @@ type Env struct {
 func New(parent, format, inject *fluentconf.Section, fallback string, env Env, d *config.Diagnostics) (f Formatter, usesTag bool) {
 	before := len(d.Errors)
 	f, usesTag = build(format, fallback, env, d)
-	if inject == nil {
-		inject = flatInject(parent, d)
-	}
-	if inject != nil {
-		var p InjectParams
-		config.Decode(inject, &p, d)
-		if in := NewInject(p, inject.Pos, env, d); in != nil {
-			usesTag = usesTag || p.TagKey != ""
-			f = &injecting{in, f}
-		}
+	if in := InjectOf(parent, inject, env, d); in != nil {
+		usesTag = usesTag || in.UsesTag()
+		f = &injecting{in, f}
 	}
 	if len(d.Errors) > before {
 		return nil, false

@@ -77,6 +77,30 @@ func NewInject(p InjectParams, pos fluentconf.Pos, env Env, d *config.Diagnostic
 	return in
 }
 
+// InjectOf builds the Inject of an <inject> section or, if that is nil, of the flat
+// parameters of parent, which may be nil; nil if nothing is asked for.
+func InjectOf(parent, inject *fluentconf.Section, env Env, d *config.Diagnostics) *Inject {
+	if inject == nil {
+		inject = flatInject(parent, d)
+	}
+	if inject == nil {
+		return nil
+	}
+	var p InjectParams
+	config.Decode(inject, &p, d)
+	return NewInject(p, inject.Pos, env, d)
+}
+
+// UsesTag says whether what is put in depends on the tag.
+func (in *Inject) UsesTag() bool {
+	for i := range in.fields {
+		if in.fields[i].kind == injectTag {
+			return true
+		}
+	}
+	return false
+}
+
 // AppendRecord appends the record with the fields put in: where the record has such a key
 // in its place, else at the end.
 func (in *Inject) AppendRecord(dst []byte, tag string, t event.Time, record []byte) []byte {

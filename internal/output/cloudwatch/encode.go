@@ -10,7 +10,13 @@ import (
 	"weir/internal/output"
 )
 
-// Formatter writes the message of an event as text: a <format> section, with <inject>
+// Injector puts fields into a record: an <inject> section. It may be used from any
+// goroutine.
+type Injector interface {
+	AppendRecord(dst []byte, tag string, t event.Time, record []byte) []byte
+}
+
+// Formatter writes the message of an event as text: a <format> section
 // where there is one. It must be usable from several goroutines.
 type Formatter interface {
 	// Append appends the message for a record (a msgpack map) to dst.
@@ -21,7 +27,8 @@ type Formatter interface {
 type encoding struct {
 	json      event.JSONOptions
 	keys      []event.Path
-	formatter Formatter
+	inject    Injector       // nil: nothing is put into records
+	formatter Formatter      // nil: keys, or JSON
 	drop      *event.PathSet // removed before the formatter sees the record
 	dropEmpty bool           // likewise
 	trim      bool
@@ -46,6 +53,7 @@ type body struct {
 	buf     []byte // the head, then the events' objects separated by commas
 	head    int    // length of the head
 	scratch []byte
+	record  []byte // with what inject puts in
 	items   []item
 	entries int            // taken since reset
 	size    int            // bytes as the service counts them
@@ -219,10 +227,14 @@ func (b *body) close(ms int64, off, n int) {
 // the escaping: those are what the service counts.
 func (b *body) message(ev event.Entry) int {
 	var n int
+	record := ev.Record
+	if b.e.inject != nil {
+		b.record = b.e.inject.AppendRecord(b.record[:0], b.tag, ev.Time, record)
+		record = b.record
+	}
 	switch e := b.e; {
 	case e.formatter != nil:
 		b.scratch = b.scratch[:0]
-		record := ev.Record
 		if e.drop != nil || e.dropEmpty {
 			b.scratch = appendStripped(b.scratch, record, e.drop, e.dropEmpty)
 			record = b.scratch
@@ -235,9 +247,9 @@ func (b *body) message(ev event.Entry) int {
 		}
 		b.buf, n = event.AppendStringEscaped(b.buf, text)
 	case e.keys != nil:
-		n = b.joined(ev.Record)
+		n = b.joined(record)
 	default:
-		b.buf, n = event.AppendJSONEscaped(b.buf, ev.Record, &e.json)
+		b.buf, n = event.AppendJSONEscaped(b.buf, record, &e.json)
 	}
 	return n
 }

@@ -25,11 +25,14 @@ type Options struct {
 	// Names says what the <buffer> section allows in placeholders. Placeholders that read
 	// the tag and the record directly always work.
 	Names placeholder.Options
-	// Formatter is the <format> section with <inject>; nil writes message_keys, or the
+	// Inject is the <inject> section: its fields are there when names are looked up and
+	// messages are made. nil for none.
+	Inject Injector
+	// Formatter is the <format> section; nil writes message_keys, or the
 	// record as JSON.
 	Formatter Formatter
-	// FormatterUsesTag says that the message depends on the tag: lanes then carry it.
-	FormatterUsesTag bool
+	// UsesTag says that Inject or Formatter depend on the tag: lanes then carry it.
+	UsesTag bool
 	// LaneIsTag takes the tag of a batch as its lane: group, NUL, stream. The names in Params
 	// are not looked at.
 	LaneIsTag bool
@@ -220,7 +223,7 @@ func (o *Output) compile(opt Options) error {
 	path(p.GroupNameKey, p.RemoveGroupKey)
 	path(p.StreamNameKey, p.RemoveStreamKey)
 	first := firstRecord{tags: path(p.TagsKey, p.RemoveTagsKey), retention: path(p.RetentionKey, p.RemoveRetentionKey)}
-	e := encoding{formatter: opt.Formatter, trim: p.TrimNewline, maxEvents: maxEvents}
+	e := encoding{inject: opt.Inject, formatter: opt.Formatter, trim: p.TrimNewline, maxEvents: maxEvents}
 	for _, k := range p.MessageKeys {
 		e.keys = append(e.keys, *cmpOr(path(k, false)))
 	}
@@ -229,6 +232,9 @@ func (o *Output) compile(opt Options) error {
 	}
 	set := event.NewPathSet(drop...)
 	e.json = event.JSONOptions{Drop: set, DropEmpty: !p.KeepEmptyFields}
+	if p.JSONHandler == "json" {
+		e.json.Style = event.Gem
+	}
 	e.drop, e.dropEmpty = set, !p.KeepEmptyFields
 	if p.MaxEvents > 0 {
 		e.maxEvents = min(p.MaxEvents, maxEvents)
@@ -246,7 +252,7 @@ func (o *Output) compile(opt Options) error {
 	if err != nil {
 		return err
 	}
-	o.laneTag = usesTag || opt.Formatter != nil && opt.FormatterUsesTag
+	o.laneTag = usesTag || opt.UsesTag
 	if o.autoCreate && (first.tags != nil || first.retention != nil || first.templates != nil) {
 		e.first = &first
 	}

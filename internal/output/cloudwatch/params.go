@@ -52,7 +52,7 @@ type Params struct {
 	MessageKeys      []string `conf:"message_keys" doc:"fields that make up the message, joined by a space; without it the message is the record as JSON"`
 	MaxMessageLength *int     `conf:"max_message_length" doc:"longest message in characters; longer ones are cut"`
 	MaxEvents        int      `conf:"max_events_per_batch" default:"10000" doc:"events in one request, at most 10000"`
-	JSONHandler      string   `conf:"json_handler" enum:"yajl|json" default:"yajl" doc:"accepted for compatibility: both write what yajl writes"`
+	JSONHandler      string   `conf:"json_handler" enum:"yajl|json" default:"yajl" doc:"whose JSON is written; they differ in how control characters are escaped"`
 	KeepEmptyFields  bool     `conf:"keep_empty_fields" default:"false" doc:"keep top-level fields that hold the empty string; Fluentd removes them"`
 	TrimNewline      bool     `conf:"trim_newline" default:"false" doc:"remove the line end that formatters put behind a message"`
 	OnOversize       string   `conf:"on_oversize" enum:"split|truncate|drop" default:"split" doc:"what happens to an event larger than the service takes (1 MiB)"`

@@ -19,6 +19,8 @@ type retention struct {
 	cancel context.CancelFunc
 	over   sync.WaitGroup
 	wake   chan struct{} // holds a value when something new is pending
+	once   sync.Once
+	ending chan struct{} // closed when what is pending has its last chance
 
 	mu      sync.Mutex // guards pending
 	pending map[string]int
@@ -28,12 +30,13 @@ type retention struct {
 const (
 	retentionFirst = 5 * time.Second
 	retentionLast  = 10 * time.Minute
+	retentionEnd   = 3 * time.Second // what a call at the end may take
 	maxRetentions  = 10_000
 )
 
 // newRetention starts the goroutine that close ends.
 func newRetention(log *slog.Logger, call func(context.Context, string, int) *output.Error) *retention {
-	r := &retention{call: call, log: log, pending: map[string]int{}, wake: make(chan struct{}, 1)}
+	r := &retention{call: call, log: log, pending: map[string]int{}, wake: make(chan struct{}, 1), ending: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	r.over.Go(func() { r.run(ctx) })
@@ -64,6 +67,9 @@ func (r *retention) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			return
+		case <-r.ending:
+			r.round(ctx, logged)
 			return
 		case <-r.wake:
 		case <-again:
@@ -110,9 +116,13 @@ func (r *retention) round(ctx context.Context, logged map[string]bool) (failed b
 	return failed
 }
 
+// close gives what is pending a last chance: after a restart the group is there already, and
+// nobody asks again.
 func (r *retention) close() {
-	r.cancel()
+	r.once.Do(func() { close(r.ending) })
+	defer time.AfterFunc(retentionEnd, r.cancel).Stop()
 	r.over.Wait()
+	r.cancel()
 }
 
 func retentionBody(group string, days int) []byte {

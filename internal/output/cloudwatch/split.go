@@ -51,6 +51,8 @@ type splitter struct {
 	perRecord     bool
 	perTime       bool
 	withTag       bool
+	inject        Injector // nil: names do not depend on what it puts in
+	record        []byte   // with that
 
 	raw, last []byte // both names and whether they are missing, before checking: of this event, of the last one
 	rawCut    int    // where the group's name ends in raw
@@ -64,6 +66,9 @@ func (o *Output) newSplitter() *splitter {
 	s := &splitter{group: &o.group, stream: &o.stream, withTag: o.laneTag}
 	s.perRecord = s.group.perRecord() || s.stream.perRecord()
 	s.perTime = s.group.perTime() || s.stream.perTime()
+	if s.perRecord {
+		s.inject = o.encoding.inject
+	}
 	return s
 }
 
@@ -123,9 +128,14 @@ func (s *splitter) find(tag string, e event.Entry) {
 
 // changed puts the names of e into raw and reports whether they differ from the last.
 func (s *splitter) changed(tag string, e event.Entry) bool {
-	raw, noGroup := s.group.append(s.raw[:0], tag, e.Time, e.Record)
+	record := e.Record
+	if s.inject != nil {
+		s.record = s.inject.AppendRecord(s.record[:0], tag, e.Time, record)
+		record = s.record
+	}
+	raw, noGroup := s.group.append(s.raw[:0], tag, e.Time, record)
 	s.rawCut = len(raw)
-	raw, noStream := s.stream.append(raw, tag, e.Time, e.Record)
+	raw, noStream := s.stream.append(raw, tag, e.Time, record)
 	var missing byte
 	if noGroup {
 		missing |= 1
