@@ -245,7 +245,7 @@ func (r *rig) settled() {
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			r.t.Fatalf("/api/status: %v: %s", err, text)
 		}
-		done, seen := len(s.Outputs) > 0, ""
+		done, seen := true, ""
 		for _, o := range s.Outputs {
 			b := o.Ledger
 			seen += b.String() + "; "

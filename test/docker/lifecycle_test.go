@@ -1,10 +1,13 @@
 package docker
 
 import (
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/test/docker/engine"
 	"weir/test/weirtest"
@@ -133,4 +136,25 @@ func TestDefaultDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	arrive(t, r.emu, "x", "hello", "hello")
+}
+
+// TestPipesUsedUp has all the pipes that the kernel gives root for nothing in use, as on a host
+// with hundreds of containers: each new one is small then, unless its process may do more.
+func TestPipesUsedUp(t *testing.T) {
+	needEngine(t)
+	for range 80 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+		if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRig(t, managed, rigOptions{})
+	r.do(container{name: "plain", steps: []string{"lines:n=20000,id=plain,size=200,burst=20", "long:n=100000"}})
+	if a := ended(t, r.emu, "plain", "plain", 200, 1); a.lines != a.written || a.missing+a.twice+a.disorder > 0 {
+		t.Errorf("%s", a)
+	}
 }

@@ -172,6 +172,7 @@ func (r *rig) kill() {
 	if len(pids) == 0 {
 		r.t.Fatal("the plugin does not run")
 	}
+	begin := time.Now()
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -180,8 +181,17 @@ func (r *rig) kill() {
 		return fmt.Sprint(now), len(now) > 0 && !slices.Contains(now, pids[0])
 	})
 	// An engine tries to reach a plugin half a second after its start for the first time. One
-	// that has died before that it disables, whatever the plugin does.
-	time.Sleep(700 * time.Millisecond)
+	// that has died before that it disables, whatever the plugin does. What it has reached it
+	// notes in a file.
+	weirtest.Eventually(r.t, "the engine has reached the plugin", func() (string, bool) {
+		files, _ := filepath.Glob(filepath.Join(r.e.Dir, "data", "plugins", "*", "config.json"))
+		for _, name := range files {
+			if st, err := os.Stat(name); err == nil && st.ModTime().After(begin) {
+				return "", true
+			}
+		}
+		return fmt.Sprint(files), false
+	})
 }
 
 // pluginPids are the processes of the managed plugin.
