@@ -35,6 +35,7 @@ type dockerRow struct {
 	user       time.Duration
 	engine     time.Duration // CPU time of the engine beside it; 0: not measured
 	peak       int64
+	enginePeak int64 // of the engine beside it
 }
 
 // docker measures the Docker driver and prints its table.
@@ -101,7 +102,7 @@ func (b *bench) docker(ctx context.Context, subjects []*subject) error {
 		return err
 	}
 	fmt.Printf("\nlines of %d bytes; taken: until the last container had ended, arrived: until the endpoint had all; lines/CPU s: of weir alone,\n"+
-		"or of dockerd where its own awslogs driver is measured; of the engine: CPU s of dockerd beside weir\n", dockerLine)
+		"or of dockerd where its own awslogs driver is measured; of the engine: CPU s and peak of dockerd beside weir\n", dockerLine)
 	if left != "" {
 		fmt.Println("left out:", left)
 	}
@@ -119,7 +120,7 @@ func dockerMedian(w *tabwriter.Writer, rs []dockerRow) {
 	slices.SortFunc(rs, func(x, y dockerRow) int { return int(x.perCPU() - y.perCPU()) })
 	m := rs[len(rs)/2]
 	for _, r := range rs {
-		m.peak = max(m.peak, r.peak)
+		m.peak, m.enginePeak = max(m.peak, r.peak), max(m.enginePeak, r.enginePeak)
 	}
 	taken, arrived := float64(m.lines)/m.taken.Seconds(), float64(m.arrived)/m.wall.Seconds()
 	target := ""
@@ -131,7 +132,7 @@ func dockerMedian(w *tabwriter.Writer, rs []dockerRow) {
 	}
 	beside := ""
 	if m.engine > 0 {
-		beside = fmt.Sprintf("%.1f s", m.engine.Seconds())
+		beside = fmt.Sprintf("%.1f s, %.0f MiB", m.engine.Seconds(), float64(m.enginePeak)/(1<<20))
 	}
 	fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f-%.0f\t%.0f%%\t%s\t%.1f\t%d\t%d\t%s\t\n", m.what, m.containers, taken, arrived, m.perCPU(),
 		rs[0].perCPU(), rs[len(rs)-1].perCPU(), 100*float64(m.cpu-m.user)/float64(m.cpu), beside, float64(m.peak)/(1<<20), m.lines, m.arrived, target)

@@ -94,7 +94,7 @@ func (b *bench) onEngine(ctx context.Context, s *subject, writer string) (row do
 	engineAfter, err2 := usageOf(e.Pid())
 	row.cpu, row.user, row.peak = after.cpu()-before.cpu(), after.user-before.user, after.peak
 	if s != nil {
-		row.engine = engineAfter.cpu() - engineBefore.cpu()
+		row.engine, row.enginePeak = engineAfter.cpu()-engineBefore.cpu(), engineAfter.peak
 		if row.arrived != int64(row.lines) {
 			return row, fmt.Errorf("%s: %d lines were written, %d have arrived", row.what, row.lines, row.arrived)
 		}
