@@ -15,13 +15,17 @@ import (
 )
 
 const (
-	maxBody  = 16 << 20 // of a request; StartLogging holds the container's environment and labels
-	stopTime = 900 * time.Millisecond
-	mimeType = "application/vnd.docker.plugins.v1.2+json"
+	maxBody   = 16 << 20 // of a request; StartLogging holds the container's environment and labels
+	maxSocket = 107      // bytes of a path that can be the address of a socket
+	stopTime  = 900 * time.Millisecond
+	mimeType  = "application/vnd.docker.plugins.v1.2+json"
 )
 
 // listen makes the socket. One that nobody listens on any more is replaced.
 func listen(path string) (net.Listener, error) {
+	if len(path) > maxSocket {
+		return nil, fmt.Errorf("listen on %s: the path has %d bytes, and the kernel takes %d: choose a shorter one", path, len(path), maxSocket)
+	}
 	if err := os.MkdirAll(dirOf(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w", err)
 	}

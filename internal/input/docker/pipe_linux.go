@@ -26,7 +26,7 @@ type pipe struct {
 func openPipe(path string) (*pipe, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		err = errors.Join(errNoPipe, err)
+		err = fmt.Errorf("%w: %w", errNoPipe, err)
 	}
 	if err != nil {
 		return nil, err

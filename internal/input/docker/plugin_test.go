@@ -63,6 +63,13 @@ func TestSocket(t *testing.T) {
 	if err := third.Open(); err == nil || !strings.Contains(err.Error(), "is another weir docker-plugin running") {
 		t.Errorf("second plugin on one directory: %v", err)
 	}
+	long := filepath.Join(w.dir, strings.Repeat("s", maxSocket))
+	if _, err := listen(long); err == nil || !strings.Contains(err.Error(), "choose a shorter one") {
+		t.Errorf("a path that is too long for a socket: %v", err)
+	}
+	l, err := listen(long[:maxSocket])
+	must(t, err)
+	must(t, l.Close())
 	p.stop()
 	if _, err := os.Stat(w.socket()); !os.IsNotExist(err) {
 		t.Errorf("socket after the end: %v", err)
@@ -73,7 +80,7 @@ func TestSocket(t *testing.T) {
 		t.Error("a file that is no socket was replaced")
 	}
 	must(t, os.Remove(w.socket()))
-	l, err := listen(w.socket())
+	l, err = listen(w.socket())
 	must(t, err)
 	l.(interface{ SetUnlinkOnClose(bool) }).SetUnlinkOnClose(false)
 	must(t, l.Close())

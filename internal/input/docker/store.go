@@ -31,7 +31,7 @@ const (
 	infoSuffix  = ".json"
 	badSuffix   = ".damaged"
 	stateFormat = 1
-	maxInfo     = 1 << 20
+	maxInfo     = 6 * maxBody // as JSON a byte of an option can take six
 	maxHeld     = 64 << 20
 )
 
@@ -170,6 +170,11 @@ func (st *store) write(path string, b []byte) error {
 	f, err := st.fs.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = st.fs.Create(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // somebody has removed the directory
+		if err = st.fs.MkdirAll(st.dir); err == nil {
+			f, err = st.fs.Create(path)
+		}
 	}
 	if err != nil {
 		return err

@@ -1,13 +1,16 @@
 package docker
 
 import (
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"weir/internal/event"
 	"weir/internal/input/docker/awslogs"
 	"weir/internal/input/docker/frame"
 	"weir/internal/input/docker/lines"
+	"weir/internal/vfs"
 	"weir/internal/vfs/vfstest"
 )
 
@@ -72,6 +75,19 @@ func TestLoadSweeps(t *testing.T) {
 	}
 	if err := st.forget(id64('a')); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a container's options are may be large, and the directory may have been removed.
+func TestSaveLargeAndAfterRemoval(t *testing.T) {
+	st := store{vfs.OS{}, filepath.Join(t.TempDir(), "sessions")}
+	sv := &saved{File: "/run/docker/logging/" + id64('a'), ID: "c", Options: &awslogs.Options{Group: "g", MultilinePattern: strings.Repeat("<", 2<<20)}}
+	if err := st.save(sv); err != nil {
+		t.Fatal(err)
+	}
+	all, damaged, err := st.load()
+	if err != nil || len(damaged) != 0 || len(all) != 1 || !reflect.DeepEqual(all[0], sv) {
+		t.Errorf("%d sessions, %v, %v", len(all), damaged, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"weir/internal/config"
 )
@@ -24,6 +25,11 @@ const (
 	defaultBuffer    = 256 << 20
 	minBuffer        = 4 << 20  // some times what one look at a pipe can bring
 	minLiveFirst     = 16 << 20 // of which new events have an eighth
+
+	// Settings of the service stand in logs, metrics and in each record of a container.
+	maxRegion   = 64
+	maxEndpoint = 2048
+	maxQuoted   = 200 // bytes of a value in an error text
 )
 
 // Parse reads the log options of a container. The error is of type Mistakes and names all
@@ -103,11 +109,18 @@ func (r *reader) service(o *Options) {
 	o.CreateGroup = r.yes(keyNewGroup, false)
 	o.CreateStream = r.yes(keyNewStream, true)
 	o.Region = r.cfg[keyRegion]
+	if o.Region != "" && !isRegion(o.Region) {
+		r.value(keyRegion, "%s is not a region such as eu-west-1", quote(o.Region))
+	}
 	o.Endpoint = r.cfg[keyEndpoint]
-	if u, err := url.Parse(o.Endpoint); o.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		r.value(keyEndpoint, "'%s' is not a URL such as https://logs.eu-west-1.amazonaws.com", o.Endpoint)
+	if o.Endpoint != "" && !isEndpoint(o.Endpoint) {
+		r.value(keyEndpoint, "%s is not a URL such as https://logs.eu-west-1.amazonaws.com", quote(o.Endpoint))
 	}
 	o.CredentialsEndpoint, o.HasCredentials = r.cfg[keyCreds]
+	if c := o.CredentialsEndpoint; c != "" && (c[0] != '/' || strings.ContainsFunc(c, unicode.IsControl)) {
+		// Put behind the host's name, it would name another host.
+		r.value(keyCreds, "%s is not a path that begins with /", quote(c))
+	}
 	o.Profile = r.cfg[keyProfile]
 	if o.Profile != "" && o.HasCredentials {
 		r.fail("you cannot configure log opt '%s' and '%s' at the same time", keyProfile, keyCreds)
@@ -123,6 +136,31 @@ func (r *reader) service(o *Options) {
 	if o.RetentionDays != 0 && !o.CreateGroup {
 		r.fail("log opt '%s' is for groups that are created: it needs %s=true", keyRetention, keyNewGroup)
 	}
+}
+
+// isRegion says whether s can be the name of a region: it becomes a part of a host's name.
+func isRegion(s string) bool {
+	return len(s) <= maxRegion && !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
+	})
+}
+
+// isEndpoint says whether s is a URL that can be asked.
+func isEndpoint(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || len(s) > maxEndpoint || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	_, err = strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil
+}
+
+// quote puts a value into an error text, not more of it than one wants to read.
+func quote(s string) string {
+	if len(s) > maxQuoted {
+		s = strings.ToValidUTF8(s[:maxQuoted], "") + "…"
+	}
+	return "'" + s + "'"
 }
 
 // lines reads how lines become events.
