@@ -142,9 +142,12 @@ func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 }
 
 func (p *planner) label(s *fluentconf.Section) {
+	if s.Arg != "" && s.Arg[0] != '@' { // Fluentd takes it
+		p.d.Warn(s.Pos, fmt.Sprintf("a label's name begins with @, by custom, not %q", s.Arg), "write <label @NAME>, and @label @NAME where events go to it")
+	}
 	switch {
-	case !strings.HasPrefix(s.Arg, "@") || len(s.Arg) < 2:
-		p.d.Error(s.Pos, fmt.Sprintf("a label's name begins with @, not %q", s.Arg), "write <label @NAME>")
+	case s.Arg == "" || s.Arg == "@":
+		p.d.Error(s.Pos, fmt.Sprintf("%q is no name of a label", s.Arg), "write <label @NAME>")
 		return
 	case s.Arg == "@ROOT":
 		p.d.Error(s.Pos, "@ROOT names the top level and cannot be defined", "choose another name")
