@@ -10,7 +10,6 @@ import (
 	"weir/internal/event"
 	"weir/internal/input"
 	"weir/internal/ledger"
-	"weir/internal/vfs"
 )
 
 // cost is the most that a batch can add to the segment files: it may get a frame of its own.
@@ -67,7 +66,7 @@ func (b *Buffer) Reserve(ctx context.Context, ts ...event.Batch) error {
 	b.mu.Lock()
 	err = b.reserve(ctx, &a)
 	b.mu.Unlock()
-	if errors.Is(err, ErrDropped) && !b.o.Tell {
+	if errors.Is(err, ErrDropped) {
 		b.recordDoor()
 	}
 	return err
@@ -108,7 +107,7 @@ func (b *Buffer) Append(ctx context.Context, t event.Batch) (Seq, error) {
 	if t.Count > 0 {
 		if err := b.reserve(ctx, &a); err != nil {
 			b.mu.Unlock()
-			if errors.Is(err, ErrDropped) && !b.o.Tell {
+			if errors.Is(err, ErrDropped) {
 				b.recordDoor()
 			}
 			return 0, err
@@ -182,7 +181,7 @@ func (b *Buffer) roomFor(need int64) ledger.Reason {
 		return ledger.BufferFull
 	case b.fault != nil:
 		return ledger.DiskFull
-	case b.noSpace != nil && b.spare == nil && waiting > b.tailRoom():
+	case b.noSpace != nil && waiting > b.diskRoom():
 		return ledger.DiskFull
 	}
 	return ledger.None
@@ -227,6 +226,11 @@ func (b *Buffer) unstored() bool { return b.storing || !b.open.empty() || len(b.
 func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) error {
 	b.noteFull(reason)
 	b.squeeze()
+	if reason == ledger.DiskFull && a.policy != Throw {
+		if again, err := b.moreDisk(ctx, a); again || err != nil {
+			return err
+		}
+	}
 	switch a.policy {
 	case Throw:
 		b.full.refused += uint64(a.events)
@@ -240,8 +244,7 @@ func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) err
 		}
 		return b.sleep(ctx, &b.roomWait, 0)
 	case DropOldest:
-		// Only room in the files can be made by giving something up.
-		if b.fault == nil || vfs.IsFull(b.fault) {
+		if b.giveWay(reason) {
 			switch dropped, err := b.dropOldest(ctx, reason); {
 			case err != nil:
 				return err

@@ -59,6 +59,11 @@ type Options struct {
 	Share      *Share                 // a limit that several buffers have together; may be nil
 	Repeats    int                    // how many messages are remembered from before a restart; default 32768
 	Lean       bool                   // one of many, mostly idle: disk and memory are taken only as they are needed
+
+	// MakeRoom, if set, is called when the disk is full or at its floor, before anything is
+	// given up here: need bytes are wanted. It may let another buffer GiveUp, and tells
+	// whether it did. b is not locked.
+	MakeRoom func(b *Buffer, need int64) bool
 }
 
 // What a Buffer's methods fail with, wrapped.

@@ -154,6 +154,7 @@ func (b *Buffer) newFrame(size int) *frame {
 // tick does what is done about every second.
 func (b *Buffer) tick() {
 	b.recordMisses(math.MaxUint64)
+	b.restDoor()
 	b.syncInterval()
 	b.leaveTail()
 	b.persist()
@@ -166,6 +167,9 @@ func (b *Buffer) store(f *frame) {
 	bytes := b.encode(f)
 	pause := 10 * time.Millisecond
 	for attempt := 0; ; attempt++ {
+		b.mu.Lock()
+		b.askedAt = b.freedAt
+		b.mu.Unlock()
 		err := b.write(f, bytes)
 		if err == nil {
 			break
@@ -212,18 +216,19 @@ func (b *Buffer) failing(err error, pause time.Duration) bool {
 	b.persist() // may free room
 	t := time.NewTimer(pause)
 	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-b.kick:
-		b.mu.Lock()
-		giveUp = b.giveUp
-		b.mu.Unlock()
-		if giveUp {
-			return false
+	for {
+		select {
+		case <-t.C:
+			return true
+		case <-b.kick:
 		}
-		<-t.C
+		b.mu.Lock()
+		giveUp, room := b.giveUp, b.freedAt != b.askedAt && vfs.IsFull(err)
+		b.mu.Unlock()
+		if giveUp || room {
+			return !giveUp
+		}
 	}
-	return true
 }
 
 // encode completes the header and returns the frame's bytes as stored.
@@ -281,6 +286,10 @@ func (b *Buffer) write(f *frame, bytes []byte) error {
 		err = fmt.Errorf("write to buffer segment %s: %w", s.name, err)
 		if cut := s.file.Truncate(off); cut != nil || !vfs.IsFull(err) {
 			b.abandon(s)
+		} else {
+			b.mu.Lock()
+			s.alloc = min(s.alloc, off) // what was reserved behind it is gone
+			b.mu.Unlock()
 		}
 		return err
 	}

@@ -12,9 +12,11 @@ import (
 // buffer. Guarded by Buffer.mu.
 type drop struct {
 	segment.Drop
-	ready bool                        // its counts are known and written down
-	sums  map[string]*segment.TagLoss // becomes Tags when it is ready
-	into  *drop                       // it has no Seq, but is to join this one
+	ready  bool                        // its counts are known and written down
+	number uint64                      // in the door file
+	all    segment.TagLoss             // of all sums
+	sums   map[string]*segment.TagLoss // becomes Tags when it is ready
+	into   *drop                       // it has no Seq, but is to join this one
 }
 
 // gap tells of d from the Seq first on.
@@ -105,7 +107,7 @@ func (b *Buffer) passDamage(end segment.Pos, at damagedBytes) *Gap {
 		return nil
 	}
 	b.mu.Unlock()
-	b.record(b.journal.rec.Drop(&d.Drop))
+	b.record(b.journal.rec.Drop(&d.Drop, 0))
 	b.journalMu.Unlock()
 	name := "-"
 	if at.s != nil {

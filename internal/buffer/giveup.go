@@ -58,6 +58,7 @@ func (b *Buffer) dropOldest(ctx context.Context, reason ledger.Reason) (bool, er
 	// Without the record a restart would find the segment missing and call it damage. It then
 	// goes when there is a new journal.
 	known := b.syncDrop()
+	renew := b.journalGrown()
 	b.journalMu.Unlock()
 
 	b.mu.Lock()
@@ -70,6 +71,7 @@ func (b *Buffer) dropOldest(ctx context.Context, reason ledger.Reason) (bool, er
 	}
 	b.mu.Lock()
 	b.dropping = false
+	b.wantClean = b.wantClean || renew // before anything else takes the room
 	b.readWait.wakeAll()
 	b.roomWait.wakeAll()
 	b.kickCommitter() // a spare may be possible now
@@ -118,31 +120,33 @@ func (b *Buffer) cutOut(start, end segment.Pos, reason ledger.Reason) []*drop {
 	return list
 }
 
-// finishDrop books d and writes that down. With Tell it joins the drop before it, if that
-// is its neighbour: an overflow that lasts is one gap. journalMu is held.
+// finishDrop books d and writes that down. With Tell, or if it has to be in the door file, it
+// joins the drop before it, if that is its neighbour: an overflow that lasts is one gap. journalMu is held.
 func (b *Buffer) finishDrop(d *drop) {
 	b.mu.Lock()
 	d.Events = d.Ended() - b.endedIn(d.Start.Seq, d.End.Seq)
 	b.bookDrop(d)
 	b.full.dropped += d.Events
 	d.ready = true
+	d.number = b.number()
 	t := b.neighbour(d)
 	if t != nil {
 		t.Join(&d.Drop)
 		b.removeDrop(d)
 	}
 	b.mu.Unlock()
-	if t != nil {
-		b.record(b.journal.rec.Join(t.Start.Seq, &d.Drop))
-	} else {
-		b.record(b.journal.rec.Drop(&d.Drop))
+	switch {
+	case t == nil && !b.record(b.journal.rec.Drop(&d.Drop, d.number)):
+		b.owe(d.number, 0, &d.Drop)
+	case t != nil && !b.record(b.journal.rec.Join(t.Start.Seq, &d.Drop, d.number)):
+		b.owe(d.number, t.Start.Seq, &d.Drop)
 	}
 }
 
 // neighbour returns the drop that d joins: of the same kind, right before it, and not passed by
 // the reader; nil if there is none. mu is held.
 func (b *Buffer) neighbour(d *drop) *drop {
-	if !b.o.Tell {
+	if !b.o.Tell && b.journal.bad == nil {
 		return nil
 	}
 	for i := len(b.drops) - 1; i > 0; i-- {
@@ -183,7 +187,7 @@ func (b *Buffer) removeCondemned(aside bool) {
 		return
 	}
 	var stay []*segmentFile
-	var gone int64
+	var gone, room int64
 	for _, s := range list {
 		err := b.o.FS.Remove(s.name)
 		if f := s.file; f != nil {
@@ -200,10 +204,12 @@ func (b *Buffer) removeCondemned(aside bool) {
 			continue
 		}
 		gone += s.length
+		room += max(s.length, s.alloc)
 	}
 	b.mu.Lock()
 	b.used -= gone
 	b.account()
+	b.freed(room)
 	b.condemned = append(b.condemned, stay...)
 	b.dirty = b.dirty || len(stay) > 0
 	b.roomWait.wakeAll()
@@ -227,10 +233,17 @@ func (b *Buffer) syncDrop() bool {
 	if b.volatile {
 		return true
 	}
-	if j.bad == nil && j.file != nil && b.o.Durability != OS {
-		j.bad = j.file.Datasync()
+	if j.file != nil && !j.unsure && b.o.Durability != OS {
+		// Also if it is bad: it may have taken the first of several records.
+		if err := j.file.Datasync(); err != nil {
+			j.bad, j.unsure = err, true
+			return false
+		}
 	}
-	return j.bad == nil && j.file != nil
+	if len(j.owed) > 0 {
+		return b.writeDoor() && b.syncDoor()
+	}
+	return j.file != nil && j.bad == nil
 }
 
 // droppable returns the index of the oldest segment that the reader has not begun, or -1.
@@ -352,5 +365,9 @@ func addTag[T string | []byte](sums map[string]*segment.TagLoss, tag T, l Loss) 
 			sums[name] = sum
 		}
 	}
-	sum.Add(&segment.TagLoss{Events: l.Events, Bytes: l.Bytes, First: int64(l.First), Last: int64(l.Last)})
+	sum.Add(tagLoss("", l))
+}
+
+func tagLoss(tag string, l Loss) *segment.TagLoss {
+	return &segment.TagLoss{Tag: tag, Events: l.Events, Bytes: l.Bytes, First: int64(l.First), Last: int64(l.Last)}
 }

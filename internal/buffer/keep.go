@@ -21,7 +21,7 @@ const (
 	// is begun anew; so much is reserved on disk, so that parts can be settled (which makes
 	// room) while the disk is full.
 	journalSlack = 1 << 20
-	leanSlack    = 48 << 10 // likewise, of a lean buffer
+	leanSlack    = 40 << 10 // likewise, of a lean buffer
 )
 
 func (b *Buffer) slack() int64 {
@@ -36,60 +36,47 @@ func journalName(gen uint64) string { return fmt.Sprintf("%s%016x", journalPrefi
 // journal is the settle journal that is written to, and the checkpoint. Guarded by
 // Buffer.journalMu; file and checkpoint are replaced by the committer only.
 type journal struct {
-	rec   segment.Builder
-	file  vfs.File // nil: none yet
-	name  string
-	gen   uint64 // of the journal that has everything up to some time
-	top   uint64 // highest generation of any file
-	size  int64
-	head  int64         // length of the snapshot
-	bad   error         // why the file does not have everything; it is then begun anew
-	door  ledger.Sheet  // as last recorded
-	last  int64         // where the last record begins if it is of the door and no checkpoint counts on it; else 0
-	write uint64        // number of the last checkpoint
-	check vfs.File      // the checkpoint; nil: to be made
-	slot  [2]segmentPad // written alternately
+	rec    segment.Builder
+	file   vfs.File // nil: none yet
+	name   string
+	gen    uint64 // of the journal that has everything up to some time
+	top    uint64 // highest generation of any file
+	size   int64
+	head   int64         // length of the snapshot
+	bad    error         // why the file does not have everything; it is then begun anew
+	unsure bool          // a sync of it has failed
+	renew  bool          // it is to be begun anew
+	late   bool          // that failed, and the log says so
+	door   ledger.Sheet  // as last recorded
+	write  uint64        // number of the last checkpoint
+	check  vfs.File      // the checkpoint; nil: to be made
+	slot   [2]segmentPad // written alternately
+
+	doorFile doorFile
+	owed     []segment.DoorGap // drops that the file should have and does not
+	firm     int               // so many of them stay as they are
 }
 
 type segmentPad = [segment.SlotSize]byte
 
-// record appends a record to the journal with a plain write. journalMu is held.
-func (b *Buffer) record(rec []byte) {
+// record appends a record to the journal with a plain write, and tells whether it is there.
+// journalMu is held.
+func (b *Buffer) record(rec []byte) bool {
 	j := &b.journal
-	if b.volatile || j.bad != nil || j.file == nil {
-		return
+	if b.volatile {
+		return true
+	}
+	if j.bad != nil || j.file == nil {
+		return false
 	}
 	if _, err := j.file.WriteAt(rec, j.size); err != nil {
 		j.bad = err
 		b.o.Log.Error("buffer cannot write its settle journal; what is delivered now is repeated after a crash",
 			"journal", j.name, "error", err)
-		return
+		return false
 	}
 	j.size += int64(len(rec))
-	j.last = 0
-}
-
-// recordDoor writes down what was given up at the door before the sender is told that it
-// was taken: a killed process must not forget a loss. A run of such losses is one record
-// that is written over and over, since it holds totals.
-func (b *Buffer) recordDoor() {
-	j := &b.journal
-	b.journalMu.Lock()
-	defer b.journalMu.Unlock()
-	b.mu.Lock()
-	door := b.door()
-	b.mu.Unlock()
-	if door == j.door || b.volatile || j.bad != nil || j.file == nil {
-		return
-	}
-	if j.last > 0 {
-		j.size = j.last
-	}
-	at := j.size
-	b.record(j.rec.Door(&door))
-	if j.bad == nil {
-		j.door, j.last = door, at
-	}
+	return true
 }
 
 // state is what a checkpoint remembers. journalMu and mu are held.
@@ -102,7 +89,10 @@ func (b *Buffer) state() segment.State {
 		Stored: b.stored,
 		Above:  b.next.Events - b.mark.Events - b.pending(),
 		Sheet:  b.own,
-		Door:   b.door(),
+		Door:   b.recordedDoor(),
+
+		Numbers: b.numbers,
+		Open:    b.openNumbers(true),
 	}
 }
 
@@ -211,24 +201,33 @@ func (b *Buffer) syncJournal() (segment.State, int64, error) {
 	b.mu.Lock()
 	state := b.state()
 	b.dirty = false
-	again := j.file == nil || j.bad != nil || j.size > 4*j.head+b.slack()
+	again := b.journalGrown()
 	full := state
 	if again {
+		full.Door, full.Open = b.door(), b.openNumbers(false)
 		b.details(&full)
 		full.Chunks = b.chunks
 	}
 	b.mu.Unlock()
 	if again {
-		if err := b.beginJournal(&full); err != nil {
+		err := b.beginJournal(&full)
+		switch {
+		case err == nil:
+			state.Gen, state.Door, state.Open = j.gen, full.Door, full.Open
+			j.door = state.Door
+		case j.file == nil || j.bad != nil:
 			j.bad = err
 			b.journalMu.Unlock()
 			return state, math.MaxInt64, nil
+		case !vfs.IsFull(err) && !j.late:
+			b.o.Log.Error("buffer cannot begin another settle journal; it goes on with the old one", "dir", b.o.Dir, "error", err)
+			j.late = true
 		}
-		state.Gen = j.gen
-	} else if state.Door != j.door {
-		b.record(j.rec.Door(&state.Door))
+		// The old one goes on: on a full disk it has some room left.
 	}
-	j.door, j.last = state.Door, 0
+	if state.Door != j.door && b.record(j.rec.Door(&state.Door)) {
+		j.door = state.Door
+	}
 	covered, file := j.size, j.file
 	if j.bad != nil {
 		covered = math.MaxInt64
@@ -237,10 +236,16 @@ func (b *Buffer) syncJournal() (segment.State, int64, error) {
 	err := file.Datasync()
 	if err != nil {
 		b.journalMu.Lock()
-		j.bad = err
+		j.bad, j.unsure = err, true
 		b.journalMu.Unlock()
 	}
 	return state, covered, err
+}
+
+// journalGrown tells whether the journal is to be begun anew. journalMu is held.
+func (b *Buffer) journalGrown() bool {
+	j := &b.journal
+	return j.file == nil || j.bad != nil || j.renew || j.size > 4*j.head+b.slack() || len(j.owed) > 0
 }
 
 // beginJournal writes a new journal that begins with s and removes the old one. journalMu
@@ -265,7 +270,8 @@ func (b *Buffer) beginJournal(s *segment.State) error {
 		}
 	}
 	j.file, j.name, j.gen, j.bad = f, name, s.Gen, nil
-	j.size, j.head, j.last = int64(len(rec)), int64(len(rec)), 0
+	j.size, j.head = int64(len(rec)), int64(len(rec))
+	j.owed, j.firm, j.unsure, j.renew, j.late = nil, 0, false, false, false
 	return nil
 }
 
@@ -278,8 +284,9 @@ func (b *Buffer) adopt(gen uint64, good int64) error {
 		return fmt.Errorf("go on with settle journal: %w", err)
 	}
 	size, err := f.Size()
-	if err == nil && size != good {
-		err = f.Truncate(good)
+	if err == nil && size > good {
+		// Not cut off: what is reserved behind it would go too.
+		_, err = f.WriteAt(make([]byte, size-good), good)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("go on with settle journal %s: %w", name, err), f.Close())
@@ -302,7 +309,8 @@ func (b *Buffer) adoptCheckpoint() error {
 }
 
 func (b *Buffer) fillJournal(f vfs.File, rec []byte) error {
-	if err := f.Allocate(5*int64(len(rec)) + b.slack()); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	// A fifth more, for a time in which no new journal can be begun.
+	if err := f.Allocate(5*int64(len(rec)) + b.slack() + b.slack()/5); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if _, err := f.WriteAt(rec, 0); err != nil {

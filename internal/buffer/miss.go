@@ -15,17 +15,19 @@ const maxGaps = 256
 
 // Miss books events of a tag that were lost before they could be appended, and leaves a Gap
 // behind everything appended so far and before everything that follows. It takes a Seq of
-// its own, or joins the gap that stands there already. A killed process keeps it as soon as
-// a batch appended later is stored, and at the latest after a second.
+// its own, or joins the gap that stands there already. A killed process keeps it when Miss has
+// returned.
 func (b *Buffer) Miss(tag string, reason ledger.Reason, l Loss) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.sealed {
+		b.mu.Unlock()
 		return fmt.Errorf("note a loss in buffer %s: %w", b.o.Dir, ErrClosed)
 	}
 	if l.Events > 0 || l.Bytes > 0 {
 		b.miss(tag, reason, l)
 	}
+	b.mu.Unlock()
+	b.recordDoor()
 	return nil
 }
 
@@ -33,6 +35,7 @@ func (b *Buffer) Miss(tag string, reason ledger.Reason, l Loss) error {
 func (b *Buffer) lose(a *ask, reason ledger.Reason) error {
 	b.full.dropped += uint64(a.events)
 	b.dirty = true
+	b.losses++
 	if !b.o.Tell {
 		b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, a.events)
 		return ErrDropped
@@ -67,13 +70,13 @@ func (b *Buffer) miss(tag string, reason ledger.Reason, l Loss) {
 	if d == nil {
 		d = &drop{Drop: segment.Drop{Reason: reason, Miss: true}, sums: map[string]*segment.TagLoss{}, into: last}
 		b.place(d)
-		b.misses = append(b.misses, d)
-		b.openGaps = append(b.openGaps, d)
 		b.kickCommitter() // it begins to count the second
 	}
 	d.Events += l.Events
+	d.all.Add(tagLoss("", l))
 	addTag(d.sums, tag, l)
 	b.dirty = true
+	b.losses++
 }
 
 // tailGap returns the gap of this reason behind which nothing was appended yet.
@@ -99,8 +102,11 @@ func (b *Buffer) lastGap(reason ledger.Reason) *drop {
 	return nil
 }
 
-// place gives d its Seq, unless it joins another one.
+// place gives d its number and, unless it joins another one, its Seq.
 func (b *Buffer) place(d *drop) {
+	d.number = b.number()
+	b.misses = append(b.misses, d)
+	b.openGaps = append(b.openGaps, d)
 	d.Start = b.next
 	if d.into == nil {
 		b.next.Seq++
@@ -141,15 +147,19 @@ func (b *Buffer) recordMisses(seq uint64) {
 		b.misses = slices.Delete(b.misses, i, i+1)
 		b.openGaps = slices.DeleteFunc(b.openGaps, func(x *drop) bool { return x == d })
 		target, ok := b.publish(d)
-		door := b.door()
+		door := b.recordedDoor()
 		b.mu.Unlock()
 		if !ok {
 			continue // it waits at the tail now
 		}
-		b.record(b.journal.rec.Miss(target, &d.Drop, &door))
-		b.journal.door = door
 		wrote = true
+		if b.record(b.journal.rec.Miss(target, &d.Drop, &door, d.number)) {
+			b.journal.door = door
+		} else {
+			b.owe(d.number, target, &d.Drop)
+		}
 	}
+	b.writeDoor() // a gap may have another place now
 	if !wrote {
 		return
 	}
@@ -172,16 +182,12 @@ func (b *Buffer) publish(d *drop) (target uint64, ok bool) {
 		if d.into == nil || !d.into.ready {
 			d.into = nil
 			b.place(d)
-			b.misses = append(b.misses, d)
-			b.openGaps = append(b.openGaps, d)
+			b.losses++
 			return 0, false
 		}
 	}
 	d.Tags, d.sums = tagList(d.sums), nil
-	var booked ledger.Sheet
-	booked.Admitted = d.Events
-	booked.Add(ledger.Fate{Class: ledger.Dropped, Reason: d.Reason}, d.Events)
-	b.unsaid = minus(b.unsaid, booked)
+	b.unsaid = minus(b.unsaid, bookedAs(d.Reason, d.Events))
 	d.ready = true
 	t := d.into
 	if t == nil {

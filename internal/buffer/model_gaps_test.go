@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/event"
 	"weir/internal/ledger"
+	"weir/internal/vfs"
 )
 
 // modelLoss is what the model knows of one call of Miss.
@@ -47,6 +48,56 @@ func (m *model) miss(t *rapid.T) {
 		}
 		m.losses = append(m.losses, l)
 	}
+	if m.writtenDown() {
+		for _, l := range m.losses {
+			l.sure = true
+		}
+	}
+}
+
+// writtenDown tells whether all that was lost is in the journal or in the door file.
+func (m *model) writtenDown() bool {
+	m.b.journalMu.Lock()
+	defer m.b.journalMu.Unlock()
+	m.b.mu.Lock()
+	defer m.b.mu.Unlock()
+	f := &m.b.journal.doorFile
+	return f.made && f.losses == m.b.losses
+}
+
+// old tells whether there are batches that can be given up.
+func (m *model) old() bool {
+	b := m.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fault == nil && (b.noSpace == nil || vfs.IsFull(b.noSpace)) && !b.unstored() && b.droppable() >= 0
+}
+
+func (m *model) fill(t *rapid.T) {
+	capacity := int64(rapid.IntRange(8<<10, 64<<10).Draw(t, "capacity"))
+	if rapid.Bool().Draw(t, "more") {
+		capacity += m.fs.Used() // it is not full yet
+	}
+	m.fs.SetCapacity(capacity)
+}
+
+// replaced finds gaps that stand after a start where there was a batch that was not stored.
+func (m *model) replaced() {
+	for _, d := range m.b.drops {
+		for seq := d.Start.Seq; d.Miss && seq < d.End.Seq; seq++ {
+			if mb := m.batches[seq-1]; mb != nil && !mb.miss {
+				if int(seq) <= m.acked && !m.power {
+					m.t.Fatalf("a gap stands in the place of the acknowledged batch %d\n%s", seq, m.logged.String())
+				}
+				m.batches[seq-1] = &modelBatch{miss: true}
+			}
+		}
+	}
+	for _, l := range m.losses {
+		for l.after > 0 && (l.after > len(m.batches) || m.batches[l.after-1].miss) {
+			l.after--
+		}
+	}
 }
 
 // survivors finds out after a start which losses are remembered: of each reason the first
@@ -72,7 +123,7 @@ func (m *model) survivors() {
 				continue
 			}
 			left -= l.events
-			if int(l.gap) > m.read {
+			if int(l.gap) > m.read && !l.told {
 				l.gap = 0
 			}
 			l.sure = true

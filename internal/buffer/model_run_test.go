@@ -81,7 +81,7 @@ func TestModel(t *testing.T) {
 				"cut":     m.cut,
 				"reopen":  m.reopen,
 				"fault":   m.fault,
-				"fill":    func(t *rapid.T) { m.fs.SetCapacity(int64(rapid.IntRange(8<<10, 64<<10).Draw(t, "capacity"))) },
+				"fill":    m.fill,
 				"heal":    func(*rapid.T) { m.fs.Heal(); m.fs.SetCapacity(0) },
 				"wait":    func(*rapid.T) { time.Sleep(1100 * time.Millisecond) },
 			})

@@ -134,6 +134,7 @@ func (m *model) open() {
 		m.batches[i] = nil // never stored, never acknowledged
 	}
 	m.batches = m.batches[:st.Stored]
+	m.replaced()
 	m.acked = int(st.Stored)
 	m.read = int(st.Mark)
 	m.held = nil
@@ -197,6 +198,7 @@ func (m *model) append(t *rapid.T) {
 		mb.fate, mb.ever = make([]*ledger.Fate, mb.count), make([]bool, mb.count)
 		m.ids++
 		ctx, cancel := brief()
+		old := m.old()
 		seq, err := m.b.Append(ctx, mb.batch())
 		cancel()
 		if slow {
@@ -213,8 +215,12 @@ func (m *model) append(t *rapid.T) {
 				t.Fatalf("seq %d for batch %d", seq, len(m.batches))
 			}
 		case errors.Is(err, input.ErrRefused) && m.o.Overflow == Throw,
-			errors.Is(err, ErrDropped) && (m.o.Overflow == DropNewest || m.o.Overflow == DropOldest),
+			errors.Is(err, ErrDropped) && m.o.Overflow == DropNewest,
 			errors.Is(err, context.DeadlineExceeded):
+		case errors.Is(err, ErrDropped) && m.o.Overflow == DropOldest:
+			if old && m.calm && m.old() {
+				t.Fatalf("a batch is dropped although there are older ones\n%s", m.logged.String())
+			}
 		default:
 			t.Fatalf("append: %v", err)
 		}
@@ -390,11 +396,17 @@ func (m *model) weak() {
 
 func (m *model) kill(*rapid.T) {
 	m.weak()
+	was, sure := m.o.Book.Sheet(), m.writtenDown()
 	fs := m.fs.Kill()
 	abort(m.b)
 	m.fs = fs
 	m.open()
 	m.fates()
+	for _, r := range append([]ledger.Reason{ledger.BufferFull, ledger.DiskFull}, missReasons...) {
+		if now := m.o.Book.Sheet(); sure && was.Dropped[r] != now.Dropped[r] {
+			m.t.Fatalf("%d events were dropped as %v, after a kill %d\n%s", was.Dropped[r], r, now.Dropped[r], m.logged.String())
+		}
+	}
 }
 
 // fates compares the buffer's own sheet with the model, which is exact after SIGKILL.
@@ -414,7 +426,7 @@ func (m *model) fates() {
 	got := m.b.own
 	got.Dropped[ledger.BufferFull], got.Dropped[ledger.DiskFull] = 0, 0
 	if got != want {
-		m.t.Fatalf("sheet %+v, want %+v", got, want)
+		m.t.Fatalf("sheet %+v, want %+v\n%s", got, want, m.logged.String())
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"weir/internal/buffer/segment"
-	"weir/internal/event"
 	"weir/internal/ledger"
 	"weir/internal/vfs"
 )
@@ -47,6 +47,10 @@ func Open(o Options) (*Buffer, error) {
 		kick:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		restored: map[uint64][]Span{},
+		floor:    &floor{},
+	}
+	if o.Share != nil {
+		b.floor = &o.Share.floor
 	}
 	for r := range b.refusals {
 		b.refusals[r] = refusal(o.Dir, ledger.Reason(r))
@@ -70,6 +74,7 @@ type files struct {
 	segments []uint64 // first Seqs, ascending
 	journals []uint64 // generations, ascending
 	check    bool
+	door     bool
 	spare    bool
 	tmp      bool
 	aside    int
@@ -95,6 +100,8 @@ func listFiles(fs vfs.FS, dir string) (f files, err error) {
 			f.check = true
 		case name == checkpointName+tmpExt:
 			f.tmp = true
+		case name == doorName:
+			f.door = true
 		case name == spareName:
 			f.spare = true
 		case name == vfs.LockName:
@@ -157,14 +164,15 @@ func (b *Buffer) recover() error {
 	if b.volatile {
 		return nil
 	}
-	b.dirty = true
-	b.persist()
-	if b.journal.bad != nil && kept.whole {
-		// A full disk, most likely. The journal there is has all of it.
+	if kept.whole {
+		// If there is no room for a new one, this one goes on: it has everything.
 		if err := b.adopt(kept.state.Gen, kept.good); err != nil {
 			return err
 		}
 	}
+	b.dirty, b.journal.renew = true, true
+	b.makeDoor()
+	b.persist()
 	if b.journal.check == nil && f.check {
 		if err := b.adoptCheckpoint(); err != nil {
 			return err
@@ -172,138 +180,15 @@ func (b *Buffer) recover() error {
 	}
 	for _, gen := range f.journals {
 		if b.journal.bad == nil && gen != b.journal.gen {
-			if err := b.o.FS.Remove(path.Join(b.o.Dir, journalName(gen))); err != nil {
+			if err := b.o.FS.Remove(path.Join(b.o.Dir, journalName(gen))); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
 	}
+	if len(b.journal.owed) > 0 {
+		b.recordDoor() // they may have other places now
+	}
 	return nil
-}
-
-// kept is what journal and checkpoint remember.
-type kept struct {
-	state  segment.State
-	found  bool   // there was anything
-	damage string // what was wrong with it
-	write  uint64
-	chunks []event.Chunk // of the batches stored last, as the checkpoint knows them
-	given  []event.Chunk // of batches that were given up since
-	whole  bool          // all of it came from the journal of generation state.Gen
-	good   int64         // length of the journal
-}
-
-// loadKept reads journal and checkpoint. The journal has everything; the checkpoint stands
-// in where the journal lost what it once had.
-func loadKept(fs vfs.FS, dir string, f *files) (k kept, err error) {
-	var check segment.Checkpoint
-	haveCheck := false
-	if f.check {
-		b, err := readAll(fs, path.Join(dir, checkpointName))
-		if err != nil {
-			return k, err
-		}
-		c, worn, err := segment.ReadCheckpoint(b)
-		if err != nil || worn {
-			k.damage = "checkpoint"
-		}
-		check, haveCheck = c, err == nil
-		k.write, k.chunks = c.Write, c.Chunks
-	}
-	for i := len(f.journals) - 1; i >= 0 && !k.found; i-- {
-		b, err := readAll(fs, path.Join(dir, journalName(f.journals[i])))
-		if err != nil {
-			return k, err
-		}
-		s, good, err := segment.Replay(b)
-		if err != nil || s.Gen != f.journals[i] {
-			continue // one that was being begun, or damage: then the checkpoint has more
-		}
-		k.state, k.found, k.whole, k.good = s, true, true, int64(good)
-		k.given = s.Chunks
-		if haveCheck && (check.Gen > s.Gen || check.Gen == s.Gen && check.Journal > int64(good)) {
-			k.damage, k.whole = "settle journal", false
-			if check.Gen > s.Gen {
-				s = segment.State{} // it may speak of a time that was forgotten since
-			}
-			k.state = merge(check.State, &s)
-		} else if haveCheck && check.Gen == s.Gen {
-			k.state.Advance(check.Mark) // the reader passed what had ended before
-		}
-	}
-	if !k.found && haveCheck {
-		k.damage = "settle journal"
-		k.state, k.found = merge(check.State, &segment.State{}), true
-	}
-	if haveCheck && check.Stored.Seq > k.state.Stored.Seq {
-		k.state.Stored = check.Stored
-	}
-	return k, nil
-}
-
-// merge takes the checkpoint's state with the details that the journal still has. What
-// ended behind the mark without details will be handed out and booked again: it is taken
-// out of the sheet.
-func merge(c segment.State, j *segment.State) segment.State {
-	known := uint64(0)
-	for _, d := range j.Drops {
-		if d.End.Seq > c.Mark.Seq {
-			c.Drops = append(c.Drops, d)
-			known += d.Ended()
-		}
-	}
-	for _, p := range j.Parts {
-		if p.Seq >= c.Mark.Seq && !covered(c.Drops, p.Seq) {
-			c.Parts = append(c.Parts, p)
-			known += uint64(p.Count)
-		}
-	}
-	if c.Above > known {
-		unbook(&c.Sheet, c.Above-known)
-	}
-	c.Above = known
-	return c
-}
-
-// covered tells whether the batch seq was given up: then it has ended as a whole.
-func covered(drops []segment.Drop, seq uint64) bool {
-	return slices.ContainsFunc(drops, func(d segment.Drop) bool { return d.Start.Seq <= seq && seq < d.End.Seq })
-}
-
-// unbook takes n events out of the fates of s.
-func unbook(s *ledger.Sheet, n uint64) {
-	take := func(v *uint64) {
-		k := min(*v, n)
-		*v -= k
-		n -= k
-	}
-	take(&s.Delivered)
-	take(&s.Filtered)
-	take(&s.Moved)
-	for i := range s.Dropped {
-		take(&s.Rejected[i])
-		take(&s.Dropped[i])
-	}
-}
-
-// readAll reads a small file.
-func readAll(fs vfs.FS, name string) ([]byte, error) {
-	f, err := fs.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > 256<<20 {
-		return nil, fmt.Errorf("%s has %d bytes: it cannot be the buffer's", name, size)
-	}
-	b := make([]byte, size)
-	if n, err := f.ReadAt(b, 0); int64(n) < size {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return b, nil
 }
 
 // restore sets the numbering and the books. The segments are known.
@@ -336,6 +221,23 @@ func (b *Buffer) restore(k *kept) {
 	b.o.Book.Restore(b.own)
 	b.o.Book.Restore(s.Door)
 	b.journal.write, b.journal.gen, b.journal.top = k.write, s.Gen, s.Gen
+	b.restoreDoor(k)
+}
+
+// restoreDoor goes on with the door file.
+func (b *Buffer) restoreDoor(k *kept) {
+	j := &b.journal
+	b.numbers = max(k.state.Numbers, k.numbers, 1)
+	for i := range k.door.Gaps {
+		b.numbers = max(b.numbers, k.door.Gaps[i].Number+1)
+	}
+	j.owed, j.firm = k.owed, len(k.owed)
+	b.losses = uint64(len(k.owed))
+	j.doorFile.write, j.doorFile.last = k.door.Write, k.door.Slot
+	j.doorFile.synced = k.door.Slot // as far as it is
+	if k.door.Write == 0 {
+		j.doorFile.synced = -1
+	}
 }
 
 func newID() uint64 {
@@ -436,6 +338,7 @@ func (b *Buffer) Close(ctx context.Context) error {
 // finish is the committer's end.
 func (b *Buffer) finish() {
 	b.recordMisses(math.MaxUint64)
+	b.restDoor()
 	b.syncInterval()
 	b.persist()
 	b.report()
@@ -456,7 +359,7 @@ func (b *Buffer) closeFiles() {
 	for _, s := range b.segments {
 		b.closeFile(s)
 	}
-	for _, f := range []*vfs.File{&b.journal.file, &b.journal.check} {
+	for _, f := range []*vfs.File{&b.journal.file, &b.journal.check, &b.journal.doorFile.file} {
 		if *f != nil {
 			_ = (*f).Close()
 			*f = nil

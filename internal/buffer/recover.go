@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"syscall"
 
 	"weir/internal/buffer/segment"
@@ -73,8 +74,33 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 		}
 	}
 	b.stored = behindParts(b.stored, k.state.Parts)
+	b.placeLost(k)
 	b.closeUnread()
 	return nil
+}
+
+// placeLost gives the gaps of which only the door file knows their places. What stood
+// before a gap may never have been stored: then it stands at the end.
+func (b *Buffer) placeLost(k *kept) {
+	for _, g := range k.lost {
+		t := k.state.Place(&g)
+		switch {
+		case t != nil:
+			if t.End.Seq > b.stored.Seq {
+				b.stored = t.End
+			}
+		case g.Told || g.Start.Seq < k.state.Mark.Seq: // the reader has passed it
+		case g.Start.Seq == g.End.Seq || g.End.Seq > b.stored.Seq:
+			g.Start, g.End = b.stored, b.stored
+			g.End.Seq++
+			b.stored = g.End
+			fallthrough
+		default:
+			k.state.Drops = append(k.state.Drops, g.Drop)
+		}
+		g.Tags = slices.Clone(g.Tags) // a Drop's are added to in place
+		k.owed = append(k.owed, g)
+	}
 }
 
 // endedBefore counts the events of parts of batches before seq: so many lie between the

@@ -44,9 +44,13 @@ func (b *Buffer) Settle(parts []Part, told ...Seq) error {
 		rec.Part(segment.Part{Seq: seq, First: p.First, Count: p.Count, Fate: p.Fate})
 	}
 	var stranger Seq
+	owed := false
 	for _, first := range told {
-		if !b.tell(first, rec) {
+		h := b.tell(first, rec)
+		if h == nil {
 			stranger = first
+		} else if len(b.journal.owed) > 0 {
+			owed = b.toldOwed(h.drop.Start.Seq) || owed
 		}
 	}
 	moved := b.advance()
@@ -55,6 +59,9 @@ func (b *Buffer) Settle(parts []Part, told ...Seq) error {
 	clean := moved && b.cleanable()
 	b.mu.Unlock()
 	b.record(rec.Bytes())
+	if owed {
+		b.writeDoor()
+	}
 	if moved {
 		b.mu.Lock()
 		b.markSeq.Store(b.mark.Seq - 1)
@@ -72,18 +79,18 @@ func (b *Buffer) Settle(parts []Part, told ...Seq) error {
 	return nil
 }
 
-// tell ends the gap that begins at first; false if it is not there or was told before. mu is
+// tell ends the gap that begins at first; nil if it is not there or was told before. mu is
 // held.
-func (b *Buffer) tell(first Seq, rec *segment.Builder) bool {
+func (b *Buffer) tell(first Seq, rec *segment.Builder) *held {
 	h := b.window.find(uint64(first))
 	if h == nil || !h.untold || h.start.Seq != uint64(first) {
-		return false
+		return nil
 	}
 	h.untold, h.drop.Told = false, true
 	b.untold--
 	rec.Told(h.drop.Start.Seq)
 	b.readWait.wakeAll() // a gap may have been held back
-	return true
+	return h
 }
 
 // settle marks a span of a batch as ended; false if it is not there or ended before.

@@ -11,6 +11,7 @@ import (
 type Share struct {
 	limit int64
 	used  atomic.Int64
+	floor floor
 
 	waits   atomic.Bool // somebody is in waiting
 	mu      sync.Mutex  // guards waiting

@@ -3,8 +3,10 @@ package buffer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
+	"sync/atomic"
 
 	"weir/internal/vfs"
 )
@@ -15,6 +17,17 @@ func (b *Buffer) tailRoom() int64 {
 		return 0
 	}
 	return min(b.tail.alloc, b.o.Segment) - b.tail.size
+}
+
+// diskRoom is what the tail or the next segment can take for sure when the disk is full. mu is held.
+func (b *Buffer) diskRoom() int64 {
+	room := b.tailRoom()
+	if s := b.spare; s != nil && s.alloc > 0 {
+		room = max(room, s.alloc)
+	} else if s != nil {
+		room = math.MaxInt64 // not known: it will be seen
+	}
+	return room
 }
 
 // prepareSpare makes the next segment ready before it is needed, so that a full disk is
@@ -28,6 +41,7 @@ func (b *Buffer) prepareSpare() {
 		return // only the committer changes it
 	}
 	b.mu.Lock()
+	b.askedAt = b.freedAt
 	early := b.tail != nil && b.tail.size < b.o.Segment/2 && !b.wantSpare
 	b.wantSpare = false
 	b.mu.Unlock()
@@ -60,6 +74,7 @@ const leanStep = 64 << 10
 // the tail if it may still grow, or else for the next segment. Only the committer calls it.
 func (b *Buffer) prepareLean(least int64) {
 	b.mu.Lock()
+	b.askedAt = b.freedAt
 	want := max(b.wantBytes, least)
 	if want == 0 && b.noSpace == nil {
 		b.wantSpare = false
@@ -104,6 +119,7 @@ func (b *Buffer) extend(s *segmentFile, size int64) error {
 		return err
 	}
 	if err := s.file.Allocate(size); err != nil {
+		b.floor.add(size - s.alloc)
 		return fmt.Errorf("extend buffer segment %s: %w", s.name, err)
 	}
 	return nil
@@ -134,7 +150,8 @@ func (b *Buffer) rest(s *segmentFile) {
 	}
 }
 
-// aboveFloor fails if the file system has no n bytes above its free-space floor.
+// aboveFloor fails if the file system has no n bytes above its free-space floor, and no as many
+// were given back below it.
 func (b *Buffer) aboveFloor(n int64) error {
 	if b.o.MinFree <= 0 {
 		return nil
@@ -143,10 +160,42 @@ func (b *Buffer) aboveFloor(n int64) error {
 	if err != nil {
 		return fmt.Errorf("make a buffer segment: %w", err)
 	}
-	if free-n < b.o.MinFree {
+	if !b.floor.allows(n, free-n < b.o.MinFree) {
 		return fmt.Errorf("make a buffer segment in %s: %d bytes are free, the floor is %d: %w", b.o.Dir, free, b.o.MinFree, errFloor)
 	}
 	return nil
+}
+
+// floor lets a buffer below the free-space floor take again what it gave back there: the
+// newest events replace the oldest, as at the limit.
+type floor struct {
+	below  atomic.Bool
+	credit atomic.Int64
+}
+
+// add notes that n bytes were given back.
+func (f *floor) add(n int64) {
+	if f.below.Load() {
+		f.credit.Add(n)
+	}
+}
+
+// allows tells whether n bytes may be taken, which would lie below the floor or not.
+func (f *floor) allows(n int64, below bool) bool {
+	f.below.Store(below)
+	if !below {
+		f.credit.Store(0)
+		return true
+	}
+	for {
+		have := f.credit.Load()
+		if have < n {
+			return false
+		}
+		if f.credit.CompareAndSwap(have, have-n) {
+			return true
+		}
+	}
 }
 
 func (b *Buffer) makeSpare(size int64) (*segmentFile, error) {
@@ -156,6 +205,7 @@ func (b *Buffer) makeSpare(size int64) (*segmentFile, error) {
 	name := path.Join(b.o.Dir, spareName)
 	f, err := b.create(name)
 	if err != nil {
+		b.floor.add(size)
 		return nil, fmt.Errorf("make a buffer segment: %w", err)
 	}
 	s := &segmentFile{name: name, file: f, alloc: size}
@@ -163,6 +213,7 @@ func (b *Buffer) makeSpare(size int64) (*segmentFile, error) {
 	case errors.Is(err, errors.ErrUnsupported):
 		s.alloc = 0
 	case err != nil:
+		b.floor.add(size)
 		return nil, errors.Join(fmt.Errorf("make a buffer segment: %w", err), f.Close(), b.o.FS.Remove(name))
 	}
 	return s, nil

@@ -58,8 +58,11 @@ type Buffer struct {
 	reserved     int64
 	waitingBytes int64 // batches reserved or committed that the committer has not taken
 	full         fullState
-	tight        bool  // a reservation failed since the committer last cleaned up
-	noSpace      error // why no segment can be made ready
+	tight        bool   // a reservation failed since the committer last cleaned up
+	noSpace      error  // why no segment can be made ready
+	freedAt      uint64 // counts times at which room was made on the disk
+	askedAt      uint64 // freedAt when the disk was asked last
+	floor        *floor
 	fault        error // why the last write failed, while it is retried
 	faultSince   time.Time
 
@@ -87,6 +90,8 @@ type Buffer struct {
 	openGaps  []*drop           // those of them behind which nothing was appended yet
 	unsaid    ledger.Sheet      // events of misses: in o.Book, but in no record yet
 	gapsDue   bool              // they are to be written down now
+	losses    uint64            // counts losses, for the door file
+	numbers   uint64            // the next gap's in the door file
 	untold    int               // gaps in the window that have not been told
 
 	dirty     bool   // something changed since the last checkpoint

@@ -36,6 +36,7 @@ func AppendSlot(dst []byte, c *Checkpoint) []byte {
 	w.state(&c.State)
 	w.b = binary.AppendUvarint(w.b, uint64(c.Journal))
 	w.chunks(c.Chunks)
+	w.numbers(&c.State)
 	dst = w.b
 	slot := dst[at:]
 	binary.LittleEndian.PutUint32(slot[8:], uint32(len(slot)-slotHead))
@@ -100,5 +101,6 @@ func readSlot(slot []byte) (c Checkpoint, ok bool) {
 	c.State = r.state()
 	c.Journal = int64(r.uvarint())
 	c.Chunks = r.chunks()
+	r.numbers(&c.State)
 	return c, !r.bad && c.Journal >= 0
 }

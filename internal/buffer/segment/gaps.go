@@ -94,20 +94,22 @@ func (t *TagLoss) Add(u *TagLoss) {
 }
 
 // Miss makes the record of a Drop whose events were booked beside the buffer, with the sheet
-// of all that was, in total. If target is not 0, d joins the Drop that begins there.
-func (w *Builder) Miss(target uint64, d *Drop, door *ledger.Sheet) []byte {
+// of all that was, in total, and its number in the door file. If target is not 0, d joins the Drop that begins there.
+func (w *Builder) Miss(target uint64, d *Drop, door *ledger.Sheet, number uint64) []byte {
 	w.begin(recMiss)
 	w.b = binary.AppendUvarint(w.b, target)
 	w.drop(d)
 	w.sheet(door)
+	w.b = binary.AppendUvarint(w.b, number)
 	return w.Bytes()
 }
 
 // Join makes the record of a Drop that joins the one which begins at target.
-func (w *Builder) Join(target uint64, d *Drop) []byte {
+func (w *Builder) Join(target uint64, d *Drop, number uint64) []byte {
 	w.begin(recJoin)
 	w.b = binary.AppendUvarint(w.b, target)
 	w.drop(d)
+	w.b = binary.AppendUvarint(w.b, number)
 	return w.Bytes()
 }
 
@@ -118,11 +120,21 @@ func (w *Builder) Told(seq uint64) {
 	w.b = append(w.b, 0, 0, classTold, 0)
 }
 
+// numbered reads the number that may stand at the end of a record and notes that it is booked; false if the
+// record makes no sense.
+func (s *State) numbered(r *reader) bool {
+	n := uint64(0)
+	if len(r.b) > 0 {
+		n = r.uvarint()
+	}
+	return !r.bad && (n == 0 || s.recorded(n))
+}
+
 func (s *State) applyMiss(body []byte) bool {
 	r := &reader{b: body}
 	target, d, door := r.uvarint(), r.drop(), ledger.Sheet{}
 	door = r.sheet()
-	if r.bad || !d.Miss {
+	if !d.Miss || !s.numbered(r) {
 		return false
 	}
 	s.Door = door
@@ -133,7 +145,7 @@ func (s *State) applyMiss(body []byte) bool {
 func (s *State) applyJoin(body []byte) bool {
 	r := &reader{b: body}
 	target, d := r.uvarint(), r.drop()
-	if r.bad || d.Miss {
+	if d.Miss || !s.numbered(r) {
 		return false
 	}
 	s.bookDrop(&d)

@@ -20,13 +20,13 @@ func TestReplayGaps(t *testing.T) {
 		door.Admitted += n
 		door.Dropped[ledger.WireLoss] += n
 		add(w.Miss(target, &Drop{Start: from, End: to, Events: n, Reason: ledger.WireLoss, Miss: true,
-			Tags: []TagLoss{{Tag: tag, Events: n, Bytes: 10, First: 5, Last: 7}}}, &door))
+			Tags: []TagLoss{{Tag: tag, Events: n, Bytes: 10, First: 5, Last: 7}}}, &door, 0))
 	}
 	miss(0, at(3, 10), at(4, 10), 2, "a")
 	miss(3, at(4, 10), at(5, 10), 3, "b") // joins its neighbour
 	miss(3, at(9, 40), at(9, 40), 4, "a") // joins it from afar
-	add(w.Drop(&Drop{Start: at(5, 10), End: at(7, 20), Events: 8, Reason: ledger.BufferFull, Tags: []TagLoss{{Tag: "a", Events: 8}}}))
-	add(w.Join(5, &Drop{Start: at(7, 20), End: at(9, 40), Events: 20, Reason: ledger.BufferFull, Tags: []TagLoss{{Tag: "a", Events: 20}}}))
+	add(w.Drop(&Drop{Start: at(5, 10), End: at(7, 20), Events: 8, Reason: ledger.BufferFull, Tags: []TagLoss{{Tag: "a", Events: 8}}}, 0))
+	add(w.Join(5, &Drop{Start: at(7, 20), End: at(9, 40), Events: 20, Reason: ledger.BufferFull, Tags: []TagLoss{{Tag: "a", Events: 20}}}, 0))
 	untold := len(journal)
 	w.BeginSettle()
 	w.Told(3)

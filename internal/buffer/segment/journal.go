@@ -70,6 +70,10 @@ type State struct {
 	// Chunks are the ids of the batches stored last, oldest first; at most MaxChunks are kept.
 	// The journal has those that were given up since its beginning.
 	Chunks []event.Chunk
+	// Gaps that may be in the door file have numbers. Those below Numbers were given, and of
+	// those Open are not booked in Sheet or Door.
+	Numbers uint64
+	Open    []uint64
 
 	kept, keptDrops int // left by the last trim
 }
@@ -120,10 +124,11 @@ func (w *Builder) Mark(mark Pos) {
 	w.b = append(w.b, byte(len(w.b)-at))
 }
 
-// Drop makes a drop record.
-func (w *Builder) Drop(d *Drop) []byte {
+// Drop makes a drop record. number is that in the door file, 0 if it has none.
+func (w *Builder) Drop(d *Drop, number uint64) []byte {
 	w.begin(recDrop)
 	w.drop(d)
+	w.b = binary.AppendUvarint(w.b, number)
 	return w.Bytes()
 }
 
@@ -180,9 +185,8 @@ func (w *Builder) Snapshot(s *State) []byte {
 	for i := range s.Drops {
 		w.drop(&s.Drops[i])
 	}
-	if len(s.Chunks) > 0 {
-		w.chunks(s.Chunks)
-	}
+	w.chunks(s.Chunks)
+	w.numbers(s)
 	return w.Bytes()
 }
 
@@ -340,6 +344,7 @@ func Replay(b []byte) (s State, good int, err error) {
 		s.Drops = append(s.Drops, r.drop())
 	}
 	s.Chunks = r.chunks()
+	r.numbers(&s)
 	if r.bad {
 		return State{}, 0, fmt.Errorf("read the snapshot at its head: %w", ErrJournal)
 	}
@@ -363,7 +368,7 @@ func (s *State) apply(kind byte, body []byte) bool {
 	case recDrop:
 		r := &reader{b: body}
 		d := r.drop()
-		if r.bad {
+		if !s.numbered(r) {
 			return false
 		}
 		s.bookDrop(&d)

@@ -202,7 +202,7 @@ func TestReplay(t *testing.T) {
 	settle(Pos{Seq: 1}, Part{Seq: 3, First: 0, Count: 4, Fate: ok})
 	settle(Pos{Seq: 2, Events: 5}, Part{Seq: 1, First: 0, Count: 5, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}})
 	cut := len(journal)
-	journal = append(journal, w.Drop(&Drop{Start: Pos{Seq: 5, Events: 20}, End: Pos{Seq: 8, Events: 30}, Events: 10, Reason: ledger.BufferFull})...)
+	journal = append(journal, w.Drop(&Drop{Start: Pos{Seq: 5, Events: 20}, End: Pos{Seq: 8, Events: 30}, Events: 10, Reason: ledger.BufferFull}, 0)...)
 	s, good, err := Replay(journal)
 	if err != nil || good != len(journal) || s.Mark != (Pos{Seq: 2, Events: 5}) || s.Above != 14 || len(s.Parts) != 1 || s.Parts[0].Seq != 3 || len(s.Drops) != 1 ||
 		s.Sheet.Delivered != 4 || s.Sheet.Rejected[ledger.TooOld] != 5 || s.Sheet.Dropped[ledger.BufferFull] != 10 {
@@ -285,7 +285,7 @@ func FuzzJournal(f *testing.F) {
 	f.Add(AppendSlot(nil, &Checkpoint{Write: 3, State: State{Chunks: []event.Chunk{{1}, {2}}}}))
 	gap := Drop{Start: Pos{Seq: 4}, End: Pos{Seq: 5}, Events: 9, Reason: ledger.WireLoss, Miss: true, Tags: []TagLoss{{Tag: "x", Events: 9}}}
 	clone := func(rec []byte) []byte { return bytes.Clone(rec[recordHead:]) }
-	for _, seed := range [][]byte{clone(w.Miss(0, &gap, &ledger.Sheet{})), clone(w.Miss(4, &gap, &ledger.Sheet{})), clone(w.Join(4, &Drop{Start: Pos{Seq: 1}, End: Pos{Seq: 4}})), clone(w.Chunks([]event.Chunk{{1}, {2}}))} {
+	for _, seed := range [][]byte{clone(w.Miss(0, &gap, &ledger.Sheet{}, 0)), clone(w.Miss(4, &gap, &ledger.Sheet{}, 7)), clone(w.Join(4, &Drop{Start: Pos{Seq: 1}, End: Pos{Seq: 4}}, 3)), clone(w.Chunks([]event.Chunk{{1}, {2}}))} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -435,6 +435,13 @@ func (s *FS) Free(dir string) (int64, error) {
 	return 1 << 50, nil
 }
 
+// Used is what SetCapacity limits.
+func (s *FS) Used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used()
+}
+
 func (s *FS) used() (sum int64) {
 	for _, n := range s.names {
 		sum += max(int64(len(n.data)), n.alloc)
