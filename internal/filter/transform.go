@@ -122,8 +122,11 @@ func (c *compiler) template(text string) template {
 	t, unknown := parseTemplate(text)
 	for _, u := range unknown {
 		hint := `known are ${record["key"]}, ${tag}, ${tag_parts[n]}, ${tag_prefix[n]}, ${tag_suffix[n]}, ${time} and ${hostname}`
-		if strings.HasPrefix(u, "${record") {
-			hint = `write ${record["key"]} with double quotes and one key; a nested field needs enable_ruby true`
+		switch {
+		case strings.HasPrefix(u, "${record"):
+			hint = `write ${record["key"]} with double quotes and one key; for a nested field or a method write enable_ruby true in this <filter>`
+		case strings.ContainsAny(u, ".(+ "):
+			hint = "this looks like Ruby: write enable_ruby true in this <filter>; without it " + hint
 		}
 		c.d.Warn(c.pos, fmt.Sprintf("unknown placeholder %s, it stands for nothing", u), hint)
 	}
