@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	"github.com/dlclark/regexp2/v2"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"weir/internal/event"
 )
@@ -29,13 +32,14 @@ import (
 // of them. The files in testdata/recorded hold them, one after another:
 //
 //	=== NAME [VARIABLE=VALUE]...
-//	the configuration; $PORT and $DIR stand for the port and a directory of its own
+//	the configuration; $PORT and $DIR stand for the port and a directory of its own, $S3 for the address of S3
 //	--- file PATH
 //	another file below $DIR
 //	--- events
 //	{"tag": …, "time": 1700000000.000000001, "record": …}, or "entries": [[time, record], …]
 //	--- result
-//	{"stdout": …}, {"file": …, "text": …}, {"link": …, "to": …}, {"call": …} or {"refused": …}
+//	{"stdout": …}, {"file": …, "text": …}, {"link": …, "to": …}, {"call": …}, {"object": …, "text": …}
+//	or {"refused": …}; what is compressed is recorded as it was before
 //
 // A configuration without a source has the one of recordedSource, without a match one that
 // writes to the standard output, and without @ERROR one that shows what failed. The local
@@ -49,15 +53,17 @@ type recordedCase struct {
 }
 
 type recordedResult struct {
-	Stdout  string          `json:"stdout,omitempty"`
-	File    string          `json:"file,omitempty"`
-	Text    string          `json:"text,omitempty"`
-	Base64  []byte          `json:"base64,omitempty"`
-	Link    string          `json:"link,omitempty"`
-	To      string          `json:"to,omitempty"`
-	Call    json.RawMessage `json:"call,omitempty"`
-	Refused string          `json:"refused,omitempty"`
-	Closed  *int            `json:"closed,omitempty"`
+	Stdout  string            `json:"stdout,omitempty"`
+	File    string            `json:"file,omitempty"`
+	Text    string            `json:"text,omitempty"`
+	Base64  []byte            `json:"base64,omitempty"`
+	Link    string            `json:"link,omitempty"`
+	Object  string            `json:"object,omitempty"` // of S3
+	Meta    map[string]string `json:"meta,omitempty"`   // its headers
+	To      string            `json:"to,omitempty"`
+	Call    json.RawMessage   `json:"call,omitempty"`
+	Refused string            `json:"refused,omitempty"`
+	Closed  *int              `json:"closed,omitempty"`
 }
 
 const recordedSource = "<source>\n  @type forward\n  port $PORT\n  bind 127.0.0.1\n  blocking_timeout 0.1\n</source>\n"
@@ -168,7 +174,13 @@ func (c *recordedCase) run(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conf := strings.NewReplacer("$PORT", "0", "$DIR", dir).Replace(c.complete())
+	objects := s3mem.New()
+	store := httptest.NewServer(gofakes3.New(objects, gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	defer store.Close()
+	if err := objects.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	conf := strings.NewReplacer("$PORT", "0", "$DIR", dir, "$S3", store.URL).Replace(c.complete())
 	if err := os.WriteFile("fluent.conf", []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -204,6 +216,7 @@ func (c *recordedCase) run(t *testing.T) {
 	a.Stop(ctx)
 	http.DefaultClient.CloseIdleConnections()
 	c.compare(t, want, out.String(), dir, cloud, closed)
+	compareRecordedObjects(t, want, objects)
 }
 
 // send sends the events, each acknowledged before the next; it gives the numbers of those
@@ -335,6 +348,7 @@ func (c *recordedCase) compare(t *testing.T, want []recordedResult, stdout, dir 
 		switch {
 		case r.File != "":
 			wantFiles[r.File] = r.Text + string(r.Base64)
+		case r.Object != "":
 		case r.Link != "":
 			wantFiles[r.Link] = "-> " + r.To
 		case r.Call != nil:

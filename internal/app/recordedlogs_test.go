@@ -1,6 +1,7 @@
 package app
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
 // recordedLogs is what a CloudWatch Logs endpoint was told: by Fluentd in a recording, by
@@ -132,4 +136,48 @@ func (l *recordedLogs) serve(t *testing.T) string {
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// compareRecordedObjects compares what is in S3: keys, headers that were recorded, contents.
+func compareRecordedObjects(t *testing.T, want []recordedResult, objects *s3mem.Backend) {
+	t.Helper()
+	list, err := objects.ListBucket("bucket", nil, gofakes3.ListBucketPage{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, k := range list.Contents {
+		o, err := objects.GetObject("bucket", k.Key, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r io.Reader = o.Contents
+		if strings.HasSuffix(k.Key, ".gz") {
+			if r, err = gzip.NewReader(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "bucket/" + k.Key
+		got[name] = string(data)
+		for _, w := range want {
+			for h, v := range w.Meta {
+				if w.Object == name && o.Metadata[h] != v {
+					t.Errorf("object %s: %s is %q, want %q", name, h, o.Metadata[h], v)
+				}
+			}
+		}
+	}
+	for _, w := range want {
+		if text := w.Text + valid(w.Base64); w.Object != "" && got[w.Object] != text {
+			t.Errorf("object %s\n got %q\nwant %q", w.Object, got[w.Object], text)
+		}
+		delete(got, w.Object)
+	}
+	for name, text := range got {
+		t.Errorf("object %s %q: Fluentd writes none", name, text)
+	}
 }

@@ -109,7 +109,7 @@ func (p NewlineParams) text() string {
 type JSONParams struct {
 	config.Plugin
 	NewlineParams
-	Parser string `conf:"json_parser" enum:"oj|yajl|json" default:"oj" doc:"whose JSON text is written"`
+	Parser string `conf:"json_parser" default:"oj" doc:"whose JSON text is written: oj, or json for any other name"`
 }
 
 type jsonFormatter struct {
