@@ -13,6 +13,7 @@ import (
 	"weir/internal/event"
 	"weir/internal/input/docker"
 	"weir/internal/ledger"
+	"weir/internal/vfs"
 )
 
 // dockerContainer is the spool of one container and its delivery. Nothing of it is on disk
@@ -106,6 +107,11 @@ func (c *dockerContainer) open(patience time.Duration) bool {
 // opener opens the queues. A failure is logged once and kept in fault.
 func (c *dockerContainer) opener() {
 	queues, err := c.openQueues()
+	for range 4 {
+		if vfs.IsFull(err) && c.d.limits.makeRoom(nil, 0) {
+			queues, err = c.openQueues()
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.opening)

@@ -25,6 +25,9 @@ const (
 	// A full spool gives up its oldest events in pieces of this size: a 64th of the limit
 	// within these bounds.
 	dockerLeast, dockerMost = 1 << 20, 4 << 20
+	// dockerClaim is the most that delivery claims: a few requests. A full spool, or a full
+	// disk, cannot give that up.
+	dockerClaim = 4 << 20
 	// dockerRecent is what is kept in memory of a container's events. What was pushed out is
 	// in the kernel's cache.
 	dockerRecent = 128 << 10
@@ -35,10 +38,12 @@ const (
 func openDockerQueue(c *dockerContainer, dir string) (*dockerQueue, error) {
 	q := &dockerQueue{c: c, backlog: dir != c.dir, book: &ledger.Book{}}
 	limit := c.queueLimit(dir)
+	segment, _ := c.d.limits.pieces(limit)
 	o := buffer.Options{
 		FS: vfs.OS{}, Dir: dir, Book: q.book, Log: c.log, Limit: limit, MinFree: c.d.limits.minFree, Overflow: buffer.DropOldest,
-		Durability: buffer.Interval, Segment: min(max(limit/64, dockerLeast), dockerMost), Recent: dockerRecent, Beside: besideQueue,
+		Durability: buffer.Interval, Segment: segment, Recent: dockerRecent, Beside: besideQueue,
 		Tell: c.info.Options.LossNotice != "", Share: c.d.limits.share, Repeats: dockerRepeats, Lean: true,
+		MakeRoom: c.d.limits.makeRoom,
 	}
 	if c.info.Options.DropNewest {
 		o.Overflow = buffer.DropNewest
@@ -60,9 +65,10 @@ func (q *dockerQueue) deliver(out *dockerOutput) {
 	if q.del != nil {
 		return
 	}
+	_, claim := q.c.d.limits.pieces(q.buf.Stats().Limit)
 	o := deliver.Options{
 		ID: q.c.name(), Buffer: q.buf, Output: out.out, Log: q.c.log, Retry: dockerRetry(), Slots: out.slots, Throttle: out.throttle,
-		Linger: deliver.Linger{Interval: q.c.info.Options.FlushInterval}, ReadAhead: int(max(q.buf.Stats().Limit/8, 64<<10)),
+		Linger: deliver.Linger{Interval: q.c.info.Options.FlushInterval}, ReadAhead: int(claim),
 		Tell: q.c.info.Options.LossNotice != "", Circular: true,
 	}
 	q.pace(&o)

@@ -119,6 +119,24 @@ func (c *dockerContainer) sleep() bool {
 	return true
 }
 
+// wakeLargest opens the container that sleeps with the most on disk, if that is more than so much, since only
+// who is awake can give something up.
+func (d *Docker) wakeLargest(above int64) {
+	var largest *dockerContainer
+	for _, c := range d.list() {
+		c.mu.Lock()
+		if c.asleep && c.opening == nil && !c.gone && c.slept.bytes > above {
+			largest, above = c, c.slept.bytes
+		}
+		c.mu.Unlock()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if largest != nil && !d.stopping {
+		d.opening.Go(func() { largest.open(0) })
+	}
+}
+
 // doze notes that the container sleeps. mu is held.
 func (c *dockerContainer) doze() {
 	c.asleep, c.stored, c.slept.since = true, true, time.Now()

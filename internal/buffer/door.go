@@ -204,12 +204,12 @@ func (b *Buffer) syncDoor() bool {
 // makeDoor makes the door file if there is none, and gives it its space. Only Open and the
 // committer call it.
 func (b *Buffer) makeDoor() {
-	b.journalMu.Lock()
-	defer b.journalMu.Unlock()
 	f := &b.journal.doorFile
-	if f.made || b.volatile {
+	if f.made || b.volatile { // nobody else changes it
 		return
 	}
+	b.journalMu.Lock()
+	defer b.journalMu.Unlock()
 	const size = segment.DoorSlots * segment.DoorSlot
 	name := path.Join(b.o.Dir, doorName)
 	if file, err := b.o.FS.Open(name); err == nil {

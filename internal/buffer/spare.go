@@ -33,6 +33,7 @@ func (b *Buffer) diskRoom() int64 {
 // prepareSpare makes the next segment ready before it is needed, so that a full disk is
 // known while a batch can still be refused. A failure is kept in noSpace.
 func (b *Buffer) prepareSpare() {
+	b.makeDoor() // before anything else takes the room
 	if b.o.Lean {
 		b.prepareLean(0)
 		return
