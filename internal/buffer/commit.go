@@ -153,6 +153,7 @@ func (b *Buffer) newFrame(size int) *frame {
 
 // tick does what is done about every second.
 func (b *Buffer) tick() {
+	b.ticks++
 	b.recordMisses(math.MaxUint64)
 	b.restDoor()
 	b.syncInterval()

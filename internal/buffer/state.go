@@ -31,6 +31,7 @@ type Buffer struct {
 	refusals [ledgerReasons]error
 	comp     *segment.Compressor // the committer's
 	scratch  []byte              // the committer's: a compressed frame
+	ticks    int                 // the committer's: how often its timer has fired
 	chunks   []event.Chunk       // the committer's: of the batches stored last
 	decomp   sync.Pool           // of *segment.Decompressor
 	blocks   sync.Pool           // of *Run
