@@ -32,6 +32,8 @@ type Options struct {
 	// Stdin and Stdout are for the plug-ins of these names; default the process's own.
 	Stdin  io.Reader
 	Stdout io.Writer
+
+	turnAfter time.Duration // for live_first; default turnAfter
 }
 
 // App is a running weir.
@@ -84,6 +86,9 @@ func New(plan *Plan, o Options) (*App, error) {
 	}
 	if o.Stdout == nil {
 		o.Stdout = os.Stdout
+	}
+	if o.turnAfter <= 0 {
+		o.turnAfter = turnAfter
 	}
 	a := &App{o: o, throttles: map[string]*deliver.Throttle{}, shared: shared{tokens: cloudwatch.NewTokens()}, unmatched: &ledger.Book{}, done: make(chan struct{})}
 	a.own = newOwnLog(o.Log)
@@ -214,7 +219,7 @@ func (a *App) Stop(ctx context.Context) {
 func (a *App) report() {
 	left := false
 	for _, r := range a.gen.order {
-		s := r.book.Sheet()
+		s := r.sheet()
 		if r.left > 0 {
 			left = true
 			a.o.Log.Warn("events were not delivered", "output", r.plan.id, "events", r.left, "where", r.where())

@@ -245,7 +245,7 @@ func TestDockerLiveFirst(t *testing.T) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.direct(time.Now())
-		return k.turned
+		return k.turn.away
 	}
 	eventually(t, "new events go to the backlog", turned)
 	for i := range 8 {

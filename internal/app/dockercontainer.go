@@ -35,7 +35,7 @@ type dockerContainer struct {
 	slept    slept
 	opening  chan struct{}  // closed when an attempt to open them has ended; nil if there is none
 	queues   []*dockerQueue // one, or with live-first two: the live one, and the backlog
-	turned   bool           // live-first: events go to the backlog
+	turn     turn           // live-first: where events go
 	out      *dockerOutput
 	book     *ledger.Book // of events that came while no queue could be opened
 	lost     dockerLosses // of these: to be booked and told by the queue
@@ -200,7 +200,7 @@ func (c *dockerContainer) inUse() []*dockerQueue {
 }
 
 func (c *dockerContainer) current() int {
-	if c.turned {
+	if c.turn.away {
 		return 1
 	}
 	return 0

@@ -7,15 +7,8 @@ import (
 	"weir/internal/deliver"
 )
 
-// With weir-drain-order live-first a container has two queues. Events go to the live one
-// while they leave it. When they do not, new ones go to the backlog, so that what stands in
-// front of the live queue stays small; when it works again new events are sent at once, and
-// the backlog beside them: in order, and no faster than a few requests a second.
-const (
-	backlogName  = "backlog"              // directory of the second queue within a container's
-	backlogPause = 250 * time.Millisecond // after each of its requests
-	turnAfter    = 5 * time.Second        // without a delivery until new events go to the backlog
-)
+// backlogPause is after each request of a container's backlog, see livefirst.go.
+const backlogPause = 250 * time.Millisecond
 
 func (c *dockerContainer) queueDirs() []string {
 	dirs := []string{c.dir}
@@ -32,9 +25,9 @@ func (c *dockerContainer) queueLimit(dir string) int64 {
 	all := c.info.Options.BufferSize
 	switch {
 	case dir != c.dir:
-		return all - all/8
+		return all - liveShare(all)
 	case c.info.Options.LiveFirst:
-		return all / 8
+		return liveShare(all)
 	}
 	return all
 }
@@ -54,20 +47,9 @@ func (c *dockerContainer) direct(now time.Time) {
 	}
 	live := c.queues[0]
 	st := live.buf.Stats()
-	failing := false
-	if st.PendingEvents > 0 {
-		since := st.Oldest
-		if live.del != nil {
-			if ok := live.del.Stats().LastSuccess; ok.After(since) {
-				since = ok
-			}
-		}
-		failing = now.Sub(since) >= c.d.o.turnAfter+c.info.Options.FlushInterval
+	var accepted, failed time.Time
+	if live.del != nil {
+		accepted, failed, _ = live.del.Health()
 	}
-	switch waiting := int64(st.PendingBytes); {
-	case !c.turned && (failing || waiting > st.Limit/2):
-		c.turned = true
-	case c.turned && !failing && waiting <= st.Limit/4:
-		c.turned = false
-	}
+	c.turn.look(now, &st, accepted, failed, c.d.o.turnAfter)
 }

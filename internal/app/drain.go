@@ -22,7 +22,8 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 	dir = filepath.Clean(dir)
 	var through *outputPlan
 	for _, out := range plan.Outputs {
-		if out.dir == dir && id == "" || id != "" && out.id == id {
+		own := out.dir != "" && (out.dir == dir || out.backlogDir() == dir)
+		if own && id == "" || id != "" && out.id == id {
 			through = out
 		}
 	}
@@ -34,7 +35,11 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 	case through.null:
 		return 0, fmt.Errorf("output %s delivers nothing", through.id)
 	}
+	if through.dir != "" && through.backlogDir() == dir {
+		dir = through.dir // it is delivered from there too
+	}
 	through.buffer.Overflow = "block"
+	through.buffer.DrainOrder = "oldest_first" // nothing new comes
 	a, err := New(plan, o)
 	if err != nil {
 		return 0, err
@@ -46,6 +51,9 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 	r.start()
 	if through.dir != dir {
 		err = moveAll(ctx, dir, r.buf, o)
+		if k := filepath.Join(dir, backlogName); err == nil && isBuffer(k) {
+			err = moveAll(ctx, k, r.buf, o)
+		}
 	}
 	r.stop(ctx)
 	return r.left, err
@@ -55,7 +63,7 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 // the old one when it is stored in the new one: after a crash it may be in both.
 func moveAll(ctx context.Context, dir string, to *buffer.Buffer, o Options) error {
 	book := &ledger.Book{}
-	from, err := buffer.Open(buffer.Options{FS: vfs.OS{}, Dir: dir, Book: book, Log: o.Log, Limit: 1 << 40})
+	from, err := buffer.Open(buffer.Options{FS: vfs.OS{}, Dir: dir, Book: book, Log: o.Log, Limit: 1 << 40, Beside: Beside})
 	if err != nil {
 		return fmt.Errorf("open the buffer to drain: %w", err)
 	}

@@ -104,7 +104,7 @@ func (r *resolver) makeHold(key holdKey, id string, h filter.Holder, late string
 // known says whether an output stored a batch with this Chunk before a restart.
 func (r *resolver) known(c event.Chunk) bool {
 	for _, t := range r.targets {
-		if t.Buffer != nil && t.Buffer.Known(c) {
+		if t.Known(c) {
 			return true
 		}
 	}

@@ -32,6 +32,7 @@ func Import(ctx context.Context, plan *Plan, o Options, path, id string) (done I
 	if err != nil {
 		return done, 0, err
 	}
+	through.buffer.DrainOrder = "oldest_first" // nothing new comes
 	r, err := a.newOutput(through, nil)
 	if err != nil {
 		return done, 0, err

@@ -18,7 +18,7 @@ func orphans(plan *Plan) (dirs []string) {
 		if o.dir == "" {
 			continue
 		}
-		used[o.dir], used[filepath.Join(o.dir, ParkedDir)] = true, true
+		used[o.dir], used[filepath.Join(o.dir, ParkedDir)], used[o.backlogDir()] = true, true, true
 		look[filepath.Join(escape(filepath.Dir(o.dir)), "*")] = true
 	}
 	if root := plan.System.RootDir; root != "" {
@@ -65,8 +65,14 @@ func (a *App) reportOrphans(plan *Plan) {
 			a.o.Log.Warn("a buffer directory belongs to no output and cannot be read", "dir", dir, "error", err)
 			continue
 		}
-		if info.Pending > 0 {
-			a.o.Log.Warn("a buffer directory belongs to no output and holds events; they stay there", "dir", dir, "events", info.Pending,
+		pending := info.Pending
+		if k := filepath.Join(dir, backlogName); isBuffer(k) {
+			if info, err := buffer.Inspect(vfs.OS{}, k, false); err == nil {
+				pending += info.Pending
+			}
+		}
+		if pending > 0 {
+			a.o.Log.Warn("a buffer directory belongs to no output and holds events; they stay there", "dir", dir, "events", pending,
 				"hint", "deliver them with: weir buffer drain -c FILE --output ID "+dir)
 		}
 	}

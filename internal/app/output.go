@@ -130,9 +130,6 @@ func (p *planner) typeOfSecondary(s *fluentconf.Section, primary string) (string
 // bufferOf finds the place of the output's buffer and warns where events can be lost.
 func (p *planner) bufferOf(o *outputPlan, s *fluentconf.Section, id string) {
 	b := &o.buffer
-	if b.DrainOrder == "live_first" {
-		p.d.Error(b.Pos, "drain_order live_first is not supported yet", "leave it out: the oldest events are sent first")
-	}
 	if !b.File() {
 		if b.Overflow == "throw_exception" || b.Overflow == "" {
 			p.d.Warn(b.Pos, fmt.Sprintf("output %s keeps its events in memory: they are lost when weir is killed", o.id),

@@ -129,15 +129,20 @@ func (a *App) replaceOutputs(old, g *generation) {
 func (r *runningOutput) takeOver(ctx context.Context) {
 	prev := r.prev
 	r.prev = nil
-	prev.del.Halt(ctx)
+	prev.endDirecting()
+	var wg sync.WaitGroup
+	for _, q := range prev.queues() {
+		wg.Go(func() { q.halt(ctx) })
+	}
+	wg.Wait()
 	prev.closeOutputs()
 	prev.gone = true
-	r.buf.Rewind()
-	if r.lot != nil {
-		r.lot.Rewind()
+	r.rewind()
+	if prev.backlog != nil {
+		r.backlog.rewind()
 	}
 	b, was := &r.plan.buffer, &r.opened
-	r.buf.SetLimit(int64(b.TotalLimit))
+	r.setLimits()
 	if b.Overflow != was.Overflow || b.Durability != was.Durability || b.Compress != was.Compress || b.MinFree != was.MinFree || b.SyncInterval != was.SyncInterval {
 		r.log.Warn("some parameters of a buffer that is in use change with the next start only", "output", r.plan.id,
 			"parameters", "overflow_action, durability, sync_interval, compress, min_free_space")

@@ -4,28 +4,22 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path"
+	"sync"
+	"time"
 
-	"weir/internal/buffer"
 	"weir/internal/config"
 	"weir/internal/deliver"
 	"weir/internal/ledger"
 	"weir/internal/output"
 	"weir/internal/pipeline"
-	"weir/internal/vfs"
 )
 
 // runningOutput is an output with its buffer and its delivery.
 type runningOutput struct {
 	plan      *outputPlan
 	log       *slog.Logger
-	book      *ledger.Book
-	lotBook   *ledger.Book // of the parking lot
 	out       output.Output
 	secondary output.Output
-	buf       *buffer.Buffer
-	lot       *buffer.Buffer
-	del       *deliver.Deliverer
 	target    *pipeline.Target
 	taken     bool           // buffers and books came from an earlier configuration
 	prev      *runningOutput // whose they are, until this one starts
@@ -33,6 +27,12 @@ type runningOutput struct {
 	tells     bool           // likewise: it keeps gaps until they are told
 	gone      bool           // a reload has given its buffers to another
 	left      uint64         // events that were not delivered, after stop
+
+	outputQueue              // the only one, or the live one
+	backlog     *outputQueue // of drain_order live_first, or what it has left; nil: none
+	directing   sync.WaitGroup
+	undirect    context.CancelFunc // ends it
+	turnAfter   time.Duration
 }
 
 // ParkedDir is the directory of the parking lot within that of the main buffer.
@@ -121,7 +121,7 @@ func (g *generation) match(plan *Plan) map[*outputPlan]found {
 // newOutput builds an output and opens its buffer, or takes prev's; its delivery is not
 // started.
 func (a *App) newOutput(o *outputPlan, prev *runningOutput) (r *runningOutput, err error) {
-	r = &runningOutput{plan: o, log: a.o.Log, book: &ledger.Book{}, lotBook: &ledger.Book{}}
+	r = &runningOutput{plan: o, log: a.o.Log, outputQueue: newQueue(o.dir), tells: o.tell, turnAfter: a.o.turnAfter}
 	r.target = &pipeline.Target{ID: o.id, Book: r.book, In: &pipeline.Counter{}, End: ledger.Fate{Class: ledger.Filtered}}
 	if o.null {
 		return r, nil
@@ -141,67 +141,64 @@ func (a *App) newOutput(o *outputPlan, prev *runningOutput) (r *runningOutput, e
 		}
 	}
 	if prev != nil {
-		r.book, r.lotBook, r.buf, r.lot, r.target, r.taken = prev.book, prev.lotBook, prev.buf, prev.lot, prev.target, true
-		r.prev, r.opened, r.tells = prev, prev.opened, prev.tells
+		r.takeQueues(prev)
 		if r.tells != o.tell {
 			a.o.Log.Warn("loss_notice of an output whose buffer goes on has its effect after a restart", "output", o.id)
 		}
-	} else if err := r.openBuffers(a); err != nil {
+	}
+	if err := r.openQueues(a); err != nil {
 		return nil, fmt.Errorf("open the buffer of output %s at %s: %w", o.id, o.pos, err)
 	}
 	if !r.taken {
-		r.target.Buffer, r.opened, r.tells = r.buf, o.buffer, o.tell
+		r.target.Book, r.target.Buffer, r.opened = r.book, r.buf, o.buffer
 	}
-	b := &o.buffer
-	r.del = deliver.New(deliver.Options{
-		ID: o.id, Buffer: r.buf, Output: r.out, Log: a.o.Log, Retry: o.retry(), Linger: o.linger(),
-		Workers: max(o.workers, b.Threads, 1), PerLane: b.PerStream, Throttle: a.throttle(r.out.Scope()),
-		ReadAhead: int(min(b.TotalLimit/4, 1<<30)), Circular: overflow(b.Overflow) == buffer.DropOldest, Tell: r.tells,
-		SlowFlush: o.slow, Pause: o.pause(), Parking: r.lot, Secondary: r.secondary,
-	})
+	r.del = r.deliverer(a, &r.outputQueue)
+	if r.backlog != nil {
+		r.backlog.del = r.deliverer(a, r.backlog)
+	}
 	return r, nil
 }
 
-// openBuffers opens the buffer and the parking lot.
-func (r *runningOutput) openBuffers(a *App) (err error) {
-	b := &r.plan.buffer
-	o := buffer.Options{
-		FS: vfs.OS{}, Dir: r.plan.dir, Book: r.book, Log: a.o.Log.With("output", r.plan.id), Limit: int64(b.TotalLimit),
-		MinFree: int64(b.MinFree), Overflow: overflow(b.Overflow), Durability: durability(b), SyncEvery: b.SyncInterval,
-		Tell: r.plan.tell,
+// takeQueues takes the buffers and books of an output whose place this one is to take.
+func (r *runningOutput) takeQueues(prev *runningOutput) {
+	r.outputQueue, r.target, r.taken = prev.outputQueue, prev.target, true
+	r.prev, r.opened, r.tells = prev, prev.opened, prev.tells
+	r.del = nil
+	if prev.backlog != nil {
+		k := *prev.backlog
+		k.del = nil
+		r.backlog = &k
 	}
-	if b.Compress != "text" {
-		o.Compress = b.Compress
+}
+
+// openQueues opens what is not taken over. On an error everything new is closed again.
+func (r *runningOutput) openQueues(a *App) error {
+	opened := r.buf == nil
+	if opened {
+		if r.plan.hasBacklog() {
+			q := newQueue(r.plan.backlogDir())
+			r.backlog = &q
+		}
+		first, _ := r.limits()
+		if err := r.outputQueue.open(a, r.plan, first, r.tells); err != nil {
+			r.buf = nil
+			return err
+		}
+	} else if r.backlog == nil && r.plan.liveFirst() {
+		q := newQueue(r.plan.backlogDir())
+		r.backlog = &q
 	}
-	lot := int64(fileLot)
-	if !b.File() {
-		o.FS, o.Dir, o.MinFree = vfs.NewMem(0), "buffer", 0
-		lot = memoryLot
-	}
-	if b.ParkingLimit != nil {
-		lot = int64(*b.ParkingLimit)
-	}
-	o.Beside = Beside
-	if r.buf, err = buffer.Open(o); err != nil {
-		return err
-	}
-	if lot <= 0 {
-		return nil
-	}
-	o.Dir, o.Beside = r.lotDir(), nil
-	if !b.File() {
-		o.FS = vfs.NewMem(0)
-	}
-	o.Book, o.Limit, o.Overflow, o.Parked = r.lotBook, lot, buffer.Throw, true
-	if r.lot, err = buffer.Open(o); err != nil {
-		_ = r.buf.Close(context.Background())
-		return fmt.Errorf("parking lot: %w", err)
+	if k := r.backlog; k != nil && k.buf == nil {
+		_, limit := r.limits()
+		if err := k.open(a, r.plan, limit, r.tells); err != nil {
+			if opened {
+				r.outputQueue.discard()
+			}
+			return fmt.Errorf("backlog: %w", err)
+		}
 	}
 	return nil
 }
-
-// lotDir is where the parking lot of a file buffer is.
-func (r *runningOutput) lotDir() string { return path.Join(r.plan.dir, ParkedDir) }
 
 // throttle is the one controller of a scope.
 func (a *App) throttle(scope string) *deliver.Throttle {
@@ -217,20 +214,25 @@ func (a *App) throttle(scope string) *deliver.Throttle {
 }
 
 func (r *runningOutput) start() {
-	if r.del != nil {
-		r.del.Start()
+	if r.del == nil {
+		return
 	}
+	r.attach()
+	for _, q := range r.queues() {
+		q.del.Start()
+	}
+	r.startDirecting()
 }
 
 func (r *runningOutput) hurry() {
-	if r.del != nil {
-		r.del.Hurry()
+	for _, q := range r.queues() {
+		q.del.Hurry()
 	}
 }
 
 func (r *runningOutput) flush() {
-	if r.del != nil {
-		r.del.Flush()
+	for _, q := range r.queues() {
+		q.del.Flush()
 	}
 }
 
@@ -239,31 +241,15 @@ func (r *runningOutput) stop(ctx context.Context) {
 	if r.del == nil {
 		return
 	}
-	if err := r.buf.Seal(ctx); err != nil {
-		r.log.Error("the last events could not be stored", "output", r.plan.id, "error", err)
+	r.endDirecting()
+	var wg sync.WaitGroup
+	for _, q := range r.queues() {
+		wg.Go(func() { r.finish(ctx, q) })
 	}
-	// A file buffer keeps what an unreachable endpoint does not take; memory does not, so
-	// there every second of the grace counts.
-	r.del.Stop(ctx, r.plan.dir != "")
-	r.close()
-}
-
-// close closes the buffers and the output; the delivery has ended.
-func (r *runningOutput) close() {
-	background := context.Background()
-	r.left = r.buf.Stats().PendingEvents
-	if r.lot != nil {
-		r.left += r.lot.Stats().PendingEvents
-	}
-	if r.plan.dir == "" {
-		r.buf.DropRest(ledger.Shutdown)
-		if r.lot != nil {
-			r.lot.DropRest(ledger.Shutdown)
-		}
-	}
-	_ = r.buf.Close(background) // logged by the buffer: nobody can do more about it here
-	if r.lot != nil {
-		_ = r.lot.Close(background)
+	wg.Wait()
+	r.left = 0
+	for _, q := range r.queues() {
+		r.left += q.close()
 	}
 	r.closeOutputs()
 }
@@ -290,10 +276,9 @@ func (r *runningOutput) discard() {
 	if r.del == nil {
 		return
 	}
-	if !r.taken {
-		_ = r.buf.Close(context.Background())
-		if r.lot != nil {
-			_ = r.lot.Close(context.Background())
+	for _, q := range r.queues() {
+		if !r.taken || q == r.backlog && r.prev.backlog == nil {
+			q.discard()
 		}
 	}
 	r.closeOutputs()

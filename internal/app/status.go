@@ -53,11 +53,10 @@ func (a *App) Totals() ledger.Sheet {
 	defer a.mu.Unlock()
 	var sum ledger.Sheet
 	for _, r := range a.gen.order {
-		sum.Merge(r.book.Sheet())
-		lot := r.lotBook.Sheet()
-		lot.Admitted = 0 // admitted once already
-		sum.Merge(lot)
-		sum.Moved = 0
+		sum.Merge(r.outputQueue.total())
+		if r.backlog != nil {
+			sum.Merge(r.backlog.total())
+		}
 	}
 	return sum
 }
@@ -95,20 +94,19 @@ func (r *runningOutput) status() web.OutputStatus {
 		s.Sheet = r.book.Sheet()
 		return s
 	}
-	st := r.buf.Stats()
-	s.Sheet, s.Balance, s.Buffer = r.book.Sheet(), st.Balance, r.bufferStatus(st, r.plan.dir)
-	if st.Fault != nil {
-		s.Fault = st.Fault.Error()
-	}
 	d := r.del.Stats()
-	if r.lot != nil {
-		lot := r.lot.Stats()
-		dir := ""
-		if r.plan.dir != "" {
-			dir = r.lotDir()
+	for _, q := range r.queues() {
+		if q == r.backlog {
+			d.Add(standing(&d, q.del.Stats()))
 		}
-		s.Parking = &web.ParkingStatus{Sheet: r.lotBook.Sheet(), Balance: lot.Balance, Buffer: r.bufferStatus(lot, dir)}
-		d.Add(r.del.Parked().Stats())
+		r.addBuffers(&s, q)
+		if p := q.del.Parked(); p != nil {
+			d.Add(p.Stats())
+		}
+		for _, l := range q.del.Lanes(lanesShown / len(r.queues())) {
+			s.Lanes = append(s.Lanes, web.LaneStatus{Name: strings.ReplaceAll(l.Lane, "\x00", " "), Events: l.Events, Bytes: l.Bytes,
+				Delivered: l.Delivered, Attempts: l.Attempts, LastError: l.LastError, Parked: l.Parked})
+		}
 	}
 	s.Puts = d.Failed
 	s.Puts["accepted"] = d.Accepted
@@ -118,26 +116,70 @@ func (r *runningOutput) status() web.OutputStatus {
 	s.BodyBytes, s.BytesOut, s.Resent, s.InFlight, s.SlowFlushes = d.BodyBytes, d.Bytes, d.Resent, d.InFlight, d.Slow
 	s.Throttled, s.RateLimit, s.LaneCount, s.LanesParked = d.Throttled, d.Throttle, d.Lanes, d.LanesParked
 	s.LastSuccess, s.LastError, s.LastErrorAt, s.PausedUntil = d.LastSuccess, d.LastError, d.LastErrorAt, d.GateUntil
-	for _, l := range r.del.Lanes(lanesShown) {
-		s.Lanes = append(s.Lanes, web.LaneStatus{Name: strings.ReplaceAll(l.Lane, "\x00", " "), Events: l.Events, Bytes: l.Bytes,
-			Delivered: l.Delivered, Attempts: l.Attempts, LastError: l.LastError, Parked: l.Parked})
-	}
 	return s
 }
 
-func (r *runningOutput) bufferStatus(st buffer.Stats, dir string) web.BufferStatus {
-	b := web.BufferStatus{Kind: "memory", Dir: dir, Bytes: st.Bytes, Limit: st.Limit, Segments: st.Segments,
-		PendingEvents: st.PendingEvents, PendingBytes: st.PendingBytes, Oldest: st.Oldest}
-	if dir != "" {
-		b.Kind = "file"
+// standing adds to d what stands in the delivery of a backlog, and gives its counters, which
+// are still to be added.
+func standing(d *deliver.Stats, k deliver.Stats) deliver.Stats {
+	d.Lanes += k.Lanes
+	d.LanesParked += k.LanesParked
+	if k.LastSuccess.After(d.LastSuccess) {
+		d.LastSuccess = k.LastSuccess
 	}
-	if plan := &r.plan.buffer; plan.ByTime && plan.Timekey > 0 && !st.Oldest.IsZero() {
+	if k.LastErrorAt.After(d.LastErrorAt) {
+		d.LastError, d.LastErrorAt = k.LastError, k.LastErrorAt
+	}
+	return k
+}
+
+// addBuffers adds the buffers of a queue to the status of its output.
+func (r *runningOutput) addBuffers(s *web.OutputStatus, q *outputQueue) {
+	st := q.buf.Stats()
+	s.Sheet.Merge(q.book.Sheet())
+	s.Balance += st.Balance
+	if st.Fault != nil && s.Fault == "" {
+		s.Fault = st.Fault.Error()
+	}
+	r.addBuffer(&s.Buffer, st, q.dir)
+	if q.lot == nil {
+		return
+	}
+	lot := q.lot.Stats()
+	if s.Parking == nil {
+		s.Parking = &web.ParkingStatus{}
+	}
+	s.Parking.Sheet.Merge(q.lotBook.Sheet())
+	s.Parking.Balance += lot.Balance
+	dir := ""
+	if q.dir != "" {
+		dir = q.lotDir()
+	}
+	r.addBuffer(&s.Parking.Buffer, lot, dir)
+}
+
+// addBuffer adds a buffer to b, which shows the place of the first one.
+func (r *runningOutput) addBuffer(b *web.BufferStatus, st buffer.Stats, dir string) {
+	if b.Kind == "" {
+		if b.Kind, b.Dir = "memory", dir; dir != "" {
+			b.Kind = "file"
+		}
+	}
+	b.Bytes += st.Bytes
+	b.Limit += st.Limit
+	b.Segments += st.Segments
+	b.PendingEvents += st.PendingEvents
+	b.PendingBytes += st.PendingBytes
+	if st.Oldest.IsZero() || !b.Oldest.IsZero() && b.Oldest.Before(st.Oldest) {
+		return
+	}
+	b.Oldest = st.Oldest
+	if plan := &r.plan.buffer; plan.ByTime && plan.Timekey > 0 {
 		end := r.plan.window()
 		for i, at := range [...]time.Time{st.Oldest, time.Now()} {
 			b.Windows[i] = end(event.FromTime(at)).Time().Add(-plan.Timekey)
 		}
 	}
-	return b
 }
 
 func histogram(bounds []float64, h deliver.Histogram) web.Histogram {

@@ -72,6 +72,20 @@ func (b *Buffer) Reserve(ctx context.Context, ts ...event.Batch) error {
 	return err
 }
 
+// TryReserve is Reserve for somebody who has another place for the batches: without room it
+// fails with an error that wraps input.ErrRefused, whatever Options.Overflow says, and
+// that is no fault of the buffer.
+func (b *Buffer) TryReserve(ctx context.Context, ts ...event.Batch) error {
+	a, err := b.ask(ts)
+	if err != nil || a.events == 0 {
+		return err
+	}
+	a.policy = try
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reserve(ctx, &a)
+}
+
 // Commit appends t, for which Reserve succeeded: one copy into memory. It books t as
 // admitted and returns its Seq. A batch without events gets the Seq of its predecessor.
 func (b *Buffer) Commit(t event.Batch) Seq {
@@ -224,6 +238,10 @@ func (b *Buffer) unstored() bool { return b.storing || !b.open.empty() || len(b.
 
 // overflow acts by the policy. nil means: try again.
 func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) error {
+	if a.policy == try {
+		b.squeeze()
+		return b.refusals[reason]
+	}
 	b.noteFull(reason)
 	b.squeeze()
 	if reason == ledger.DiskFull && a.policy != Throw {
@@ -264,6 +282,9 @@ func (b *Buffer) overflow(ctx context.Context, a *ask, reason ledger.Reason) err
 
 // tooBig is for batches that can never fit.
 func (b *Buffer) tooBig(a *ask) error {
+	if a.policy == try {
+		return b.refusals[ledger.BufferFull]
+	}
 	b.noteFull(ledger.BufferFull)
 	if a.policy == Throw || a.policy == Block {
 		return fmt.Errorf("append to buffer %s: a batch of %d bytes never fits; raise total_limit_size (now %d): %w",

@@ -28,6 +28,7 @@ const (
 	Block                      // wait for room
 	DropOldest                 // give up the oldest segment that the reader has not begun
 	DropNewest                 // give up the batch
+	try                        // refuse it, and say nothing: it has another place
 )
 
 // Durability says when an appended batch counts as stored.

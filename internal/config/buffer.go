@@ -31,7 +31,8 @@ type Buffer struct {
 	BurstInterval      *float64      `conf:"flush_thread_burst_interval" doc:"pause after each request; Fluentd's default of one second is not kept"`
 	PerStream          int           `conf:"max_in_flight_per_stream" default:"1" min:"1" doc:"requests in flight for one stream; above 1 the order of events of one time may be lost"`
 	DelayedCommit      time.Duration `conf:"delayed_commit_timeout" default:"60" doc:"accepted for compatibility: no output here acknowledges later"`
-	DrainOrder         string        `conf:"drain_order" enum:"oldest_first|live_first" default:"oldest_first" doc:"what is sent first after an outage"`
+	DrainOrder         string        `conf:"drain_order" enum:"oldest_first|live_first" default:"oldest_first" doc:"what is sent first after an outage: what has waited, or new events with what has waited beside them"`
+	DrainRate          int           `conf:"drain_rate" default:"10" min:"1" doc:"requests a second, at most, for what has waited with drain_order live_first"`
 	QueuedChunksLimit  *int          `conf:"queued_chunks_limit_size" doc:"accepted for compatibility, without effect"`
 	ChunkFullThreshold float64       `conf:"chunk_full_threshold" default:"0.95" doc:"share of its limit at which a chunk is sent"`
 

@@ -24,6 +24,8 @@ type Target struct {
 	Buffer *buffer.Buffer // nil: nothing is kept, what arrives ends with End
 	End    ledger.Fate    // without a buffer: filtered for @type null, dropped where no <match> takes it
 	In     *Counter       // events and bytes that arrived
+	// Backlog is a second buffer for drain_order live_first; nil: there is none.
+	Backlog atomic.Pointer[Backlog]
 }
 
 // Counter counts what passes a point.
@@ -131,8 +133,9 @@ type work struct {
 
 type appendTo struct {
 	target   *Target
-	hold     *Door  // in place of target
-	shard    *shard // of the hold
+	buf      *buffer.Buffer // of the target: where room is reserved
+	hold     *Door          // in place of target
+	shard    *shard         // of the hold
 	batch    event.Batch
 	optional bool
 	reserved bool
@@ -211,7 +214,7 @@ func (in *Ingress) Lost(b event.Batch) {
 // looks itself, when it knows what comes out.
 func (w *work) leaveOut(c event.Chunk) {
 	w.known = c
-	known := func(t *Target) bool { return t != nil && t.Buffer != nil && t.Buffer.Known(c) }
+	known := func(t *Target) bool { return t != nil && t.Known(c) }
 	w.drops = slices.DeleteFunc(w.drops, func(d drop) bool { return known(d.target) })
 	w.appends = slices.DeleteFunc(w.appends, func(a appendTo) bool { return known(a.target) })
 }

@@ -59,10 +59,11 @@ func (w *work) reserveAll(ctx context.Context) error {
 		last.batch.Chunk = w.chunk
 		w.batches[len(w.batches)-1].Chunk = w.chunk
 		var err error
+		var buf *buffer.Buffer
 		if first.hold != nil {
 			err = first.shard.reserve(ctx, size)
 		} else {
-			err = first.target.Buffer.Reserve(ctx, w.batches...)
+			buf, err = first.target.reserve(ctx, w.batches)
 		}
 		dropped := errors.Is(err, buffer.ErrDropped) // by its policy, and booked
 		if err != nil && !dropped && !optional {
@@ -77,6 +78,7 @@ func (w *work) reserveAll(ctx context.Context) error {
 			if a.refused || a.dropped {
 				continue
 			}
+			a.buf = buf
 			a.reserved, a.refused, a.dropped = err == nil, err != nil && !dropped, dropped
 			if a.refused {
 				w.failStore(a.at)
@@ -98,7 +100,7 @@ func (w *work) unreserve(end int) {
 		case a.hold != nil:
 			a.shard.unreserve(len(a.batch.Entries))
 		default:
-			a.target.Buffer.Unreserve(a.batch)
+			a.buf.Unreserve(a.batch)
 		}
 		a.reserved = false
 	}
@@ -124,7 +126,7 @@ func (w *work) commit() {
 		case a.refused:
 			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
 		case a.reserved:
-			w.places = append(w.places, input.Place{Store: a.target.Buffer, Seq: uint64(a.target.Buffer.Commit(a.batch))})
+			w.places = append(w.places, input.Place{Store: a.buf, Seq: uint64(a.buf.Commit(a.batch))})
 		}
 	}
 }

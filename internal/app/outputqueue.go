@@ -1,0 +1,148 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"weir/internal/buffer"
+	"weir/internal/deliver"
+	"weir/internal/ledger"
+	"weir/internal/vfs"
+)
+
+// outputQueue is a buffer of an output with its parking lot and its delivery. An output
+// has one; with drain_order live_first it has two, see livefirst.go.
+type outputQueue struct {
+	dir     string // of the buffer; "" for memory
+	book    *ledger.Book
+	lotBook *ledger.Book // of the parking lot
+	buf     *buffer.Buffer
+	lot     *buffer.Buffer // nil: there is none
+	del     *deliver.Deliverer
+}
+
+func newQueue(dir string) outputQueue {
+	return outputQueue{dir: dir, book: &ledger.Book{}, lotBook: &ledger.Book{}}
+}
+
+// open opens the buffer and the parking lot; limit is the buffer's.
+func (q *outputQueue) open(a *App, plan *outputPlan, limit int64, tell bool) (err error) {
+	b := &plan.buffer
+	o := buffer.Options{
+		FS: vfs.OS{}, Dir: q.dir, Book: q.book, Log: a.o.Log.With("output", plan.id), Limit: limit,
+		MinFree: int64(b.MinFree), Overflow: overflow(b.Overflow), Durability: durability(b), SyncEvery: b.SyncInterval,
+		Tell: tell, Beside: Beside,
+	}
+	if b.Compress != "text" {
+		o.Compress = b.Compress
+	}
+	lot := int64(fileLot)
+	if q.dir == "" {
+		o.FS, o.Dir, o.MinFree = vfs.NewMem(0), "buffer", 0
+		lot = memoryLot
+	}
+	if b.ParkingLimit != nil {
+		lot = int64(*b.ParkingLimit)
+	}
+	if plan.liveFirst() {
+		lot /= 2 // two queues
+	}
+	if q.buf, err = buffer.Open(o); err != nil {
+		return err
+	}
+	if lot <= 0 {
+		return nil
+	}
+	o.Dir, o.Beside = q.lotDir(), nil
+	if q.dir == "" {
+		o.FS = vfs.NewMem(0)
+	}
+	o.Book, o.Limit, o.Overflow, o.Parked = q.lotBook, lot, buffer.Throw, true
+	if q.lot, err = buffer.Open(o); err != nil {
+		_ = q.buf.Close(context.Background())
+		return fmt.Errorf("parking lot: %w", err)
+	}
+	return nil
+}
+
+// lotDir is where the parking lot of a file buffer is.
+func (q *outputQueue) lotDir() string { return path.Join(q.dir, ParkedDir) }
+
+// total is the sum of both books; what was parked counts where it ends.
+func (q *outputQueue) total() ledger.Sheet {
+	sum := q.book.Sheet()
+	lot := q.lotBook.Sheet()
+	lot.Admitted = 0 // admitted once already
+	sum.Merge(lot)
+	sum.Moved = 0
+	return sum
+}
+
+// deliverer makes the delivery of a queue.
+func (r *runningOutput) deliverer(a *App, q *outputQueue) *deliver.Deliverer {
+	o, b := r.plan, &r.plan.buffer
+	opt := deliver.Options{
+		ID: o.id, Buffer: q.buf, Output: r.out, Log: a.o.Log, Retry: o.retry(), Linger: o.linger(),
+		Workers: max(o.workers, b.Threads, 1), PerLane: b.PerStream, Throttle: a.throttle(r.out.Scope()),
+		ReadAhead: int(min(q.buf.Stats().Limit/4, 1<<30)), Circular: overflow(b.Overflow) == buffer.DropOldest, Tell: r.tells,
+		SlowFlush: o.slow, Pause: o.pause(), Parking: q.lot, Secondary: r.secondary,
+	}
+	switch {
+	case q == r.backlog:
+		opt.ID += " backlog"
+		if o.liveFirst() {
+			opt.Workers = min(opt.Workers, max(b.DrainRate/4, 1))
+			opt.Pause = max(opt.Pause, time.Duration(opt.Workers)*time.Second/time.Duration(b.DrainRate))
+		}
+	case o.liveFirst():
+		opt.Circular = false // what it has no room for goes to the backlog
+	}
+	return deliver.New(opt)
+}
+
+// finish delivers what waits until ctx is done; nothing is appended any more.
+func (r *runningOutput) finish(ctx context.Context, q *outputQueue) {
+	if err := q.buf.Seal(ctx); err != nil {
+		r.log.Error("the last events could not be stored", "output", r.plan.id, "error", err)
+	}
+	// A file buffer keeps what an unreachable endpoint does not take; memory does not, so
+	// there every second of the grace counts.
+	q.del.Stop(ctx, q.dir != "")
+}
+
+// close closes the buffers, the delivery of which has ended, and says how many events are
+// left. What is in memory is dropped.
+func (q *outputQueue) close() (left uint64) {
+	for _, b := range []*buffer.Buffer{q.buf, q.lot} {
+		if b == nil {
+			continue
+		}
+		left += b.Stats().PendingEvents
+		if q.dir == "" {
+			b.DropRest(ledger.Shutdown)
+		}
+	}
+	q.discard()
+	return left
+}
+
+// discard closes the buffers.
+func (q *outputQueue) discard() {
+	_ = q.buf.Close(context.Background()) // logged by the buffer: nobody can do more about it here
+	if q.lot != nil {
+		_ = q.lot.Close(context.Background())
+	}
+}
+
+// halt ends the delivery without flushing, for another one that takes over the buffers.
+func (q *outputQueue) halt(ctx context.Context) { q.del.Halt(ctx) }
+
+// rewind makes the buffers begin again with what has not ended.
+func (q *outputQueue) rewind() {
+	q.buf.Rewind()
+	if q.lot != nil {
+		q.lot.Rewind()
+	}
+}
