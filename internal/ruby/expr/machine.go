@@ -167,7 +167,7 @@ func (m *Machine) Run(p *Program) (v Value, err error) {
 		}
 		p.ended(err)
 	}()
-	m.steps, m.spent, m.calls, m.args = 0, 0, 0, m.args[:0]
+	m.steps, m.spent, m.calls, m.args, m.last = 0, 0, 0, m.args[:0], nil
 	if cap(m.vars) < p.slots {
 		m.vars = make([]Value, p.slots)
 	}
