@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 	_ "time/tzdata" // a managed plugin has no zones of its own
@@ -90,9 +91,36 @@ func runDockerPlugin(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "weir docker-plugin:", err)
 		return exitUsage
 	}
+	if err := f.check(); err != nil {
+		fmt.Fprintln(stderr, "weir docker-plugin:", err)
+		return exitUsage
+	}
 	f.finish()
+	warnZone(log, os.Getenv("TZ"))
 	f.Log, f.Version = log, versionText()
 	return serveDocker(&f)
+}
+
+// check refuses what is no size or time for its flag.
+func (f *dockerFlags) check() error {
+	switch {
+	case f.InFlight < 1:
+		return fmt.Errorf("--in-flight (WEIR_IN_FLIGHT) is %d and must be at least 1", f.InFlight)
+	case f.Grace <= 0:
+		return fmt.Errorf("--grace (WEIR_GRACE) is %s and must be more than 0, for example 4s", f.Grace)
+	}
+	return nil
+}
+
+// warnZone says so when the zone is not known: Go takes UTC then without a word.
+func warnZone(log *slog.Logger, zone string) {
+	zone = strings.TrimPrefix(zone, ":")
+	if zone == "" || strings.HasPrefix(zone, "/") {
+		return
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		log.Warn("the variable TZ names no time zone; awslogs-datetime-timezone=local is UTC", "TZ", zone, "error", err)
+	}
 }
 
 // finish fills in what depends on the place and on other flags.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"log/slog"
 	"os"
 	"path"
 	"slices"
@@ -117,6 +118,38 @@ func TestFromEnvironment(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%q %v: %q, want %q", c.args, c.env, got, c.want)
+		}
+	}
+}
+
+func TestDockerFlagsThatCannotBe(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", ""},
+		{"--in-flight=0", "--in-flight (WEIR_IN_FLIGHT) is 0 and must be at least 1"},
+		{"--grace=-1s", "--grace (WEIR_GRACE) is -1s and must be more than 0, for example 4s"},
+	} {
+		var f dockerFlags
+		fs := flag.NewFlagSet("", flag.ContinueOnError)
+		f.register(fs)
+		if err := fs.Parse(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := f.check(); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
+func TestUnknownZone(t *testing.T) {
+	for zone, want := range map[string]bool{"": false, "UTC": false, "Europe/Berlin": false, ":Europe/Berlin": false, "/etc/localtime": false, "Nowhere/Land": true} {
+		var b strings.Builder
+		warnZone(slog.New(slog.NewTextHandler(&b, nil)), zone)
+		if got := strings.Contains(b.String(), "names no time zone"); got != want {
+			t.Errorf("%q: %q", zone, b.String())
 		}
 	}
 }

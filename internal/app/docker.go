@@ -178,6 +178,7 @@ func (d *Docker) Stop(ctx context.Context) {
 		return
 	}
 	d.stopWork(ctx)
+	d.logLeft()
 	if d.web != nil {
 		d.web.close()
 	}
@@ -200,6 +201,10 @@ func (d *Docker) stopWork(ctx context.Context) {
 	waitOrDone(ctx, &d.opening)
 	d.outputs.close()
 	d.crowd.flush(true)
+}
+
+// logLeft says what waits for the next start.
+func (d *Docker) logLeft() {
 	left, where := uint64(0), 0
 	for _, c := range d.list() {
 		if c.left > 0 {

@@ -77,7 +77,7 @@ func removeSpool(dir string) error {
 	if err := os.RemoveAll(gone); err != nil {
 		return err
 	}
-	if err := os.Rename(dir, gone); err != nil {
+	if err := os.Rename(dir, gone); err != nil && !errors.Is(err, os.ErrNotExist) { // somebody was faster
 		return err
 	}
 	return os.RemoveAll(gone)
@@ -144,9 +144,9 @@ func (d *Docker) resume(ctx context.Context, left []*dockerContainer) {
 // strange reports a directory that weir does not understand, once a start. If its
 // container starts again it is used again.
 func (d *Docker) strange(dir string, err error) {
-	if left, lerr := os.ReadDir(dir); lerr == nil && len(left) == 0 {
-		_ = os.Remove(dir) // nothing in it yet when the process was killed
-		return
+	_ = os.Remove(filepath.Join(dir, containerFileName+".tmp"))
+	if os.Remove(dir) == nil {
+		return // there was nothing else in it yet when the process was killed
 	}
 	d.o.Log.Warn("the spool holds something that is not a container's; it is left alone", "dir", dir, "error", err,
 		"hint", "weir buffer dump DIR shows the events in it; remove it when they are not needed")
