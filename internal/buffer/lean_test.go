@@ -107,6 +107,9 @@ func manyLeanBuffers(t *testing.T) {
 		mustBalance(t, b)
 		mustClose(t, b)
 	}
+	if d := diskBlocks(t, dir) / n; d > 40<<10 {
+		t.Errorf("closed buffers take %d bytes of disk each", d)
+	}
 	if share.Used() != 0 {
 		t.Errorf("closed buffers leave %d bytes in the share", share.Used())
 	}

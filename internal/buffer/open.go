@@ -331,8 +331,23 @@ func (b *Buffer) Close(ctx context.Context) error {
 	if lock == nil {
 		return err
 	}
+	b.giveBack()
 	b.closeFiles()
 	return errors.Join(err, lock.Close())
+}
+
+// giveBack gives back the space that a lean buffer has reserved and not used: many may be
+// closed for long, and the next Open begins new files.
+func (b *Buffer) giveBack() {
+	if !b.o.Lean || b.volatile {
+		return
+	}
+	if t := b.tail; t != nil && t.file != nil {
+		_ = t.file.Truncate(t.size)
+	}
+	if j := &b.journal; j.file != nil && j.bad == nil {
+		_ = j.file.Truncate(j.size)
+	}
 }
 
 // finish is the committer's end.
