@@ -101,11 +101,16 @@ func runDockerPlugin(args []string, stdout, stderr io.Writer) int {
 	return serveDocker(&f)
 }
 
+// minSpool is the least size of one container's spool, and so of all together.
+const minSpool = 4 << 20
+
 // check refuses what is no size or time for its flag.
 func (f *dockerFlags) check() error {
 	switch {
 	case f.InFlight < 1:
 		return fmt.Errorf("--in-flight (WEIR_IN_FLIGHT) is %d and must be at least 1", f.InFlight)
+	case f.limit > 0 && f.limit < minSpool:
+		return fmt.Errorf("--spool-limit (WEIR_SPOOL_LIMIT) is %d bytes and must be at least 4m, which is the least of one container", f.limit)
 	case f.Grace <= 0:
 		return fmt.Errorf("--grace (WEIR_GRACE) is %s and must be more than 0, for example 4s", f.Grace)
 	}

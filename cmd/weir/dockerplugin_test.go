@@ -126,6 +126,8 @@ func TestDockerFlagsThatCannotBe(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", ""},
 		{"--in-flight=0", "--in-flight (WEIR_IN_FLIGHT) is 0 and must be at least 1"},
+		{"--spool-limit=4m", ""},
+		{"--spool-limit=1k", "--spool-limit (WEIR_SPOOL_LIMIT) is 1024 bytes and must be at least 4m, which is the least of one container"},
 		{"--grace=-1s", "--grace (WEIR_GRACE) is -1s and must be more than 0, for example 4s"},
 	} {
 		var f dockerFlags
