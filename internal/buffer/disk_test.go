@@ -268,3 +268,39 @@ func TestFullDiskThatFails(t *testing.T) {
 		mustClose(t, b)
 	})
 }
+
+// TestManyLossesBetweenBatches: while the disk does not answer, losses and batches take turns; what
+// is lost fits the door file, however often.
+func TestManyLossesBetweenBatches(t *testing.T) {
+	fs := &heldFS{FS: vfstest.New(), began: make(chan struct{}, 8), release: make(chan struct{})}
+	o := testOptions(t, fs, "q")
+	o.Tell, o.Limit = true, 8<<20
+	b := mustOpen(t, o)
+	appendN(t, b, 0, 1, 10)
+	<-fs.began
+	const n = 3000
+	for i := range n {
+		mustMiss(t, b, fmt.Sprint("t", i%3), []ledger.Reason{ledger.WireLoss, ledger.DiskFull}[i%2], lossAt(i, 1))
+		appendN(t, b, i, 1, 10)
+	}
+	killed := fs.FS.(*vfstest.FS).Clone()
+	k := o
+	k.FS, k.Book = killed, &ledger.Book{}
+	after := mustOpen(t, k)
+	if s := k.Book.Sheet(); s.Dropped[ledger.WireLoss] != n/2 || s.Dropped[ledger.DiskFull] != n/2 {
+		t.Errorf("after a kill %+v", s)
+	}
+	mustBalance(t, after)
+	mustClose(t, after)
+	close(fs.release)
+	go func() {
+		for range fs.began { // the other segments
+		}
+	}()
+	if err := b.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	mustBalance(t, b)
+	mustClose(t, b)
+	close(fs.began)
+}

@@ -47,7 +47,7 @@ func (b *Buffer) writeDoor() bool {
 	}
 	b.mu.Lock()
 	losses := b.losses
-	if losses == f.losses || !f.made {
+	if losses == f.losses || !f.made || b.finished {
 		b.mu.Unlock()
 		return f.made
 	}

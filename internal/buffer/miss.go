@@ -13,6 +13,9 @@ import (
 // joins the last gap of the same reason, which stands earlier than it should.
 const maxGaps = 256
 
+// maxMisses is likewise how many of them may wait to be written down: so many fit the door file.
+const maxMisses = 32
+
 // Miss books events of a tag that were lost before they could be appended, and leaves a Gap
 // behind everything appended so far and before everything that follows. It takes a Seq of
 // its own, or joins the gap that stands there already. A killed process keeps it when Miss has
@@ -65,6 +68,8 @@ func (b *Buffer) miss(tag string, reason ledger.Reason, l Loss) {
 		last = b.lastGap(reason)
 		if last != nil && !last.ready {
 			d, last = last, nil // it can still take more
+		} else if i := slices.IndexFunc(b.misses, func(m *drop) bool { return m.into == last }); last != nil && i >= 0 {
+			d, last = b.misses[i], nil
 		}
 	}
 	if d == nil {
@@ -91,7 +96,7 @@ func (b *Buffer) tailGap(reason ledger.Reason) *drop {
 
 // lastGap returns the gap that a new one has to join because there are too many.
 func (b *Buffer) lastGap(reason ledger.Reason) *drop {
-	if len(b.drops) < maxGaps {
+	if len(b.drops) < maxGaps && len(b.misses) < maxMisses {
 		return nil
 	}
 	for _, d := range slices.Backward(b.drops) {

@@ -164,15 +164,17 @@ func (b *Buffer) recover() error {
 	if b.volatile {
 		return nil
 	}
+	var adopted error
 	if kept.whole {
 		// If there is no room for a new one, this one goes on: it has everything.
-		if err := b.adopt(kept.state.Gen, kept.good); err != nil {
-			return err
-		}
+		adopted = b.adopt(kept.state.Gen, kept.good)
 	}
 	b.dirty, b.journal.renew = true, true
 	b.makeDoor()
 	b.persist()
+	if b.journal.file == nil && adopted != nil {
+		return adopted
+	}
 	if b.journal.check == nil && f.check {
 		if err := b.adoptCheckpoint(); err != nil {
 			return err
