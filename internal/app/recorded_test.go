@@ -43,7 +43,7 @@ import (
 //
 // A configuration without a source has the one of recordedSource, without a match one that
 // writes to the standard output, and without @ERROR one that shows what failed. The local
-// zone is Asia/Tokyo. "weir" results stand for Fluentd's where weir differs on purpose.
+// zone is Asia/Tokyo. With YAML=1 it is in that form, with RAW=1 nothing is added. "weir" results stand for Fluentd's where weir differs on purpose.
 type recordedCase struct {
 	name, conf string
 	env        map[string]string
@@ -114,7 +114,7 @@ func readRecorded(t *testing.T, name string) (cases []*recordedCase) {
 // complete adds what the configuration leaves to the recorder.
 func (c *recordedCase) complete() string {
 	conf := c.conf
-	if _, raw := c.env["RAW"]; raw || strings.Contains(conf, "<source") {
+	if c.env["RAW"]+c.env["YAML"] != "" || strings.Contains(conf, "<source") {
 		return conf
 	}
 	conf = recordedSource + conf
@@ -181,7 +181,11 @@ func (c *recordedCase) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf := strings.NewReplacer("$PORT", "0", "$DIR", dir, "$S3", store.URL).Replace(c.complete())
-	if err := os.WriteFile("fluent.conf", []byte(conf), 0o644); err != nil {
+	main := "fluent.conf"
+	if c.env["YAML"] != "" {
+		main = "fluent.yaml"
+	}
+	if err := os.WriteFile(main, []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cloud := &recordedLogs{}
@@ -189,7 +193,7 @@ func (c *recordedCase) run(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_CLOUDWATCH_LOGS", server)
 
 	out := &logs{}
-	p, d := Load(filepath.Join(dir, "fluent.conf"), Env{Stdout: out}, false)
+	p, d := Load(filepath.Join(dir, main), Env{Stdout: out}, false)
 	if len(d.Errors) > 0 {
 		if refused == "" {
 			t.Fatalf("Fluentd takes it, weir does not: %v", d.Errors)

@@ -105,10 +105,13 @@ func (c *compiler) param(t *RecordTransformer, p *fluentconf.Param) {
 	}
 	c.pos = p.Value.Pos
 	var value node
-	if p.Value.State == fluentconf.Text {
-		value = c.value(p.Value.Text)
-	} else {
+	switch raw, _, err := event.AppendFromJSON(nil, []byte(p.Value.Text)); {
+	case p.Value.State != fluentconf.Text:
 		value = node{raw: event.AppendNil(nil)}
+	case p.Value.Bare && err == nil: // of the YAML form
+		value = node{raw: raw}
+	default:
+		value = c.value(p.Value.Text)
 	}
 	if i, ok := c.seen[p.Key]; ok {
 		t.values[i] = value // a repeated key: the last one counts

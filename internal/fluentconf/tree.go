@@ -42,6 +42,7 @@ type Value struct {
 	Text  string
 	State State
 	Pos   Pos
+	Bare  bool // of the YAML form: a number or a boolean there, not a text; Text is JSON
 	Wrong bool // the value has a mistake that has been reported; Text is what could be read of it
 }
 

@@ -266,11 +266,10 @@ func (y *yamlFile) item(n *yaml.Node, into *Section, depth int) {
 	}
 }
 
-// argKey is the key that holds the argument of a section of the top level.
+// argKey is the key that a section of the top level must have; match and filter without $tag
+// take all tags, as in the v1 form.
 func argKey(section string) string {
 	switch section {
-	case "match", "filter":
-		return "$tag"
 	case "label":
 		return "$name"
 	case "worker":
@@ -280,10 +279,7 @@ func argKey(section string) string {
 }
 
 func missingHint(key string) string {
-	switch key {
-	case "$tag":
-		return `write $tag: "**" for all tags`
-	case "$name":
+	if key == "$name" {
 		return `write $name: "@NAME"`
 	}
 	return "write $arg: 0"

@@ -111,7 +111,7 @@ func TestYAMLErrors(t *testing.T) {
 		{"config is a map", "config:\n  source: {}\n", "2:3: config: is to be a list"},
 		{"item", "config:\n- source\n- match: x\n", "2:3: an item of config: is to be a section\n3:3: match: is to be a map"},
 		{"system", "system: x\n", "1:9: system: is to be a map"},
-		{"no tag", "config:\n- match: {$type: x}\n- label: {config: []}\n- worker: {config: []}\n", "2:3: match: has no $tag\n3:3: label: has no $name\n4:3: worker: has no $arg"},
+		{"no tag", "config:\n- match: {$type: x}\n- label: {config: []}\n- worker: {config: []}\n", "3:3: label: has no $name\n4:3: worker: has no $arg"},
 		{"tag", "config:\n- source: {a: !foo x}\n", "2:15: the tag !foo is not supported"},
 		{"binary", "config:\n- source: {a: !!binary '%'}\n", "2:15: the value is not base64"},
 		{"reserved", "config:\n- source: {\"@x\": 1}\n", "2:12: '@' is the system reserved prefix"},

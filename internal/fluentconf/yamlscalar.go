@@ -236,7 +236,7 @@ func (y *yamlFile) text(n *yaml.Node, depth int) Value {
 		if s.state != Text {
 			s.text = ""
 		}
-		return Value{Text: s.text, State: s.state, Wrong: s.wrong}
+		return Value{Text: s.text, State: s.state, Bare: s.bare && s.state == Text, Wrong: s.wrong}
 	}
 	var b strings.Builder
 	y.json(&b, n, depth)
