@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -303,4 +304,49 @@ func TestManyLossesBetweenBatches(t *testing.T) {
 	mustBalance(t, b)
 	mustClose(t, b)
 	close(fs.began)
+}
+
+// TestStaleDoor: a gap of the door file never hides a batch that is stored.
+func TestStaleDoor(t *testing.T) {
+	fs := &heldFS{FS: vfstest.New(), began: make(chan struct{}, 8), release: make(chan struct{})}
+	o := testOptions(t, fs, "q")
+	o.Tell = true
+	b := mustOpen(t, o)
+	appendN(t, b, 0, 1, 10)
+	<-fs.began
+	mustMiss(t, b, "a", ledger.WireLoss, lossAt(0, 2)) // behind a batch that is not stored: 2
+	fs2 := fs.FS.(*vfstest.FS).Clone()
+	stale := fs2.Contents("q/" + doorName)
+	close(fs.release)
+	mustClose(t, b)
+
+	// A start finds it at 1, and can write neither a journal nor the door file.
+	o.FS, o.Book = fs2, &ledger.Book{}
+	fs2.Inject(vfstest.Fault{Op: vfstest.Create, Name: journalPrefix, Err: errors.New("it fails")})
+	fs2.Inject(vfstest.Fault{Op: vfstest.Write, Name: doorName, Err: errors.New("it fails")})
+	b = mustOpen(t, o)
+	appendN(t, b, 0, 3, 10)
+	if err := b.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	killed := fs2.Clone()
+	abort(b)
+	if !bytes.Equal(killed.Contents("q/"+doorName), stale) {
+		t.Fatal("the door file was written")
+	}
+	o.FS, o.Book = killed, &ledger.Book{}
+	b = mustOpen(t, o)
+	batches, lost := 0, uint64(0)
+	for _, x := range readAllRuns(t, b) {
+		if g, ok := x.(Gap); ok {
+			lost += g.Events
+		} else {
+			batches++
+		}
+	}
+	if batches != 3 || lost != 2 {
+		t.Fatalf("%d batches, %d lost", batches, lost)
+	}
+	mustBalance(t, b)
+	mustClose(t, b)
 }

@@ -90,7 +90,7 @@ func (b *Buffer) placeLost(k *kept) {
 				b.stored = t.End
 			}
 		case g.Told || g.Start.Seq < k.state.Mark.Seq: // the reader has passed it
-		case g.Start.Seq == g.End.Seq || g.End.Seq > b.stored.Seq:
+		case g.Start.Seq == g.End.Seq || g.End.Seq > b.stored.Seq || b.framesIn(g.Start.Seq, g.End.Seq):
 			g.Start, g.End = b.stored, b.stored
 			g.End.Seq++
 			b.stored = g.End
@@ -101,6 +101,27 @@ func (b *Buffer) placeLost(k *kept) {
 		g.Tags = slices.Clone(g.Tags) // a Drop's are added to in place
 		k.owed = append(k.owed, g)
 	}
+}
+
+// framesIn tells whether a batch of [from, to) is in the files: the door file could not be
+// written when the gap there got another place.
+func (b *Buffer) framesIn(from, to uint64) bool {
+	for i, s := range b.segments {
+		if s.first >= to || i+1 < len(b.segments) && b.segments[i+1].first <= from {
+			continue
+		}
+		for off := int64(0); off < s.size; {
+			h, err := segment.ReadHeader(s.file, off, s.size, b.id)
+			if err != nil {
+				break // damage is passed as such
+			}
+			if h.Start.Seq < to && from < h.End().Seq {
+				return true
+			}
+			off += h.Size()
+		}
+	}
+	return false
 }
 
 // endedBefore counts the events of parts of batches before seq: so many lie between the
