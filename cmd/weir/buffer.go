@@ -139,12 +139,13 @@ func (c *bufferCommand) inspect(payloads bool) (ok bool, err error) {
 	if info.Aside > 0 {
 		fmt.Fprintf(c.out, "%d damaged pieces are kept aside in *.damaged files\n", info.Aside)
 	}
-	lot, fluentd := false, 0
+	lot, backlog, fluentd := false, false, 0
 	for _, u := range info.Unknown {
 		if u == app.ParkedDir {
 			lot = true
 			continue
 		}
+		backlog = backlog || u == app.BacklogDir
 		if fluentbuffer.IsFile(u) {
 			fluentd++
 		}
@@ -159,12 +160,28 @@ func (c *bufferCommand) inspect(payloads bool) (ok bool, err error) {
 		fmt.Fprintln(c.out, "every checksum is right")
 	}
 	ok = len(info.Problems) == 0
-	if lot {
-		fmt.Fprintf(c.out, "\nparked (streams that have failed for long):\n")
-		parked := *c
-		parked.dir = filepath.Join(c.dir, app.ParkedDir)
-		lotOK, err := parked.inspect(payloads)
-		return ok && lotOK, err
+	innerOK, err := c.inspectInner(payloads, lot, backlog)
+	return ok && innerOK, err
+}
+
+// inspectInner lists the buffers that are within that of an output.
+func (c *bufferCommand) inspectInner(payloads, lot, backlog bool) (ok bool, err error) {
+	ok = true
+	for _, inner := range []struct {
+		there       bool
+		name, title string
+	}{{lot, app.ParkedDir, "parked (streams that have failed for long)"}, {backlog, app.BacklogDir, "backlog (of drain_order live_first)"}} {
+		if !inner.there {
+			continue
+		}
+		fmt.Fprintf(c.out, "\n%s:\n", inner.title)
+		in := *c
+		in.dir = filepath.Join(c.dir, inner.name)
+		innerOK, err := in.inspect(payloads)
+		if err != nil {
+			return false, err
+		}
+		ok = ok && innerOK
 	}
 	return ok, nil
 }
@@ -218,7 +235,11 @@ func (c *bufferCommand) drain() (ok bool, err error) {
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	if c.config == "" {
-		return true, c.drainToStdout(ctx, log)
+		err := c.drainToStdout(ctx, log, c.dir)
+		if k := filepath.Join(c.dir, app.BacklogDir); err == nil && app.IsBuffer(k) {
+			err = c.drainToStdout(ctx, log, k)
+		}
+		return true, err
 	}
 	plan, err := c.plan()
 	if err != nil {
@@ -242,8 +263,8 @@ func (c *bufferCommand) plan() (*app.Plan, error) {
 	return plan, nil
 }
 
-func (c *bufferCommand) drainToStdout(ctx context.Context, log *slog.Logger) (err error) {
-	b, err := buffer.Open(buffer.Options{FS: vfs.OS{}, Dir: c.dir, Book: &ledger.Book{}, Log: log, Limit: 1 << 40})
+func (c *bufferCommand) drainToStdout(ctx context.Context, log *slog.Logger, dir string) (err error) {
+	b, err := buffer.Open(buffer.Options{FS: vfs.OS{}, Dir: dir, Book: &ledger.Book{}, Log: log, Limit: 1 << 40, Beside: app.Beside})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (c *dockerContainer) queueDirs() []string {
 	return dirs
 }
 
-func (c *dockerContainer) backlogDir() string { return filepath.Join(c.dir, backlogName) }
+func (c *dockerContainer) backlogDir() string { return filepath.Join(c.dir, BacklogDir) }
 
 // queueLimit divides weir-buffer-size.
 func (c *dockerContainer) queueLimit(dir string) int64 {

@@ -57,7 +57,7 @@ func openDockerQueue(c *dockerContainer, dir string) (*dockerQueue, error) {
 
 // besideQueue knows what else there is in the directory of a queue.
 func besideQueue(name string) bool {
-	return name == containerFileName || name == containerFileName+".tmp" || name == backlogName
+	return name == containerFileName || name == containerFileName+".tmp" || name == BacklogDir
 }
 
 // deliver begins to send. The container's mu is held.

@@ -51,7 +51,7 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 	r.start()
 	if through.dir != dir {
 		err = moveAll(ctx, dir, r.buf, o)
-		if k := filepath.Join(dir, backlogName); err == nil && isBuffer(k) {
+		if k := filepath.Join(dir, BacklogDir); err == nil && IsBuffer(k) {
 			err = moveAll(ctx, k, r.buf, o)
 		}
 	}

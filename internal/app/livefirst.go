@@ -12,8 +12,8 @@ import (
 // that what stands in front of the live queue stays small; when it works again new events
 // are sent at once, and the backlog beside them: in order, and at a bounded rate.
 const (
-	backlogName = "backlog"       // directory of the second queue within that of the first
-	turnAfter   = 5 * time.Second // of nothing but failures until new events go to the backlog
+	BacklogDir = "backlog"       // directory of the second queue within that of the first
+	turnAfter  = 5 * time.Second // of nothing but failures until new events go to the backlog
 )
 
 // liveShare is how much of a limit the live queue has; the backlog has the rest.

@@ -257,6 +257,12 @@ func TestLiveFirstStops(t *testing.T) {
 	if !strings.Contains(r.log.String(), `msg="events were not delivered" output=cw events=18`) {
 		t.Error("the log does not say what is left")
 	}
+	// What its sender repeats is known, in whichever of the buffers it is.
+	r = startLive(t, conf)
+	mustSend(t, r.addr(0), "app", "live", 0, 7)
+	mustSend(t, r.addr(0), "app", "backlog", 0, 11)
+	r.balanced(t, 18)
+	r.stop(10 * time.Second)
 	down(t, s, false)
 	left, err := Drain(context.Background(), r.load(conf), Options{Log: quiet(t)}, filepath.Join(dir, "backlog"), "")
 	if count, _, _ := arrived(t, s, "app"); err != nil || left != 0 || count["live"] != 7 || count["backlog"] != 11 {
@@ -287,4 +293,117 @@ func TestLiveFirstOrphan(t *testing.T) {
 	if count, _, _ := arrived(t, s, "app"); err != nil || left != 0 || count["live"] != 7 || count["backlog"] != 11 {
 		t.Errorf("%d left, %v, arrived %v", left, err, count)
 	}
+}
+
+// TestLiveFirstTellsLosses: what a full backlog gives up is told, and only there.
+func TestLiveFirstTellsLosses(t *testing.T) {
+	s := cloud(t)
+	down(t, s, true)
+	conf := liveMatch(s.URL(), filepath.Join(t.TempDir(), "buf"), liveFirst+"\ntotal_limit_size 512k\noverflow_action drop_oldest_chunk")
+	r := startLive(t, forwardIn+strings.Replace(conf, "message_keys message", "message_keys message\nloss_notice json", 1))
+	sn, err := dial(r.addr(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sn.c.Close()
+	const n = 40_000
+	for i := 0; i < n; i += 50 {
+		if err := sn.send("app", "n", i, 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.balanced(t, n)
+	down(t, s, false)
+	r.settled(t)
+	r.balanced(t, n)
+	told, full, got := loss(t, s, "app")
+	if told == 0 || told != full || told+len(got) != n {
+		t.Errorf("%d arrived, %d are told missing, books %+v", len(got), told, r.Totals())
+	}
+	seen := map[int]bool{}
+	for _, i := range got {
+		seen[i] = true
+	}
+	if !seen[0] || !seen[n-1] || len(seen) != len(got) {
+		t.Errorf("the first is there: %v, the last: %v, %d of %d are different", seen[0], seen[n-1], len(seen), len(got))
+	}
+}
+
+// TestLiveFirstRefuses: with the default policy both buffers fill up before a sender keeps
+// its data.
+func TestLiveFirstRefuses(t *testing.T) {
+	s := cloud(t)
+	down(t, s, true)
+	r := startLive(t, forwardIn+liveMatch(s.URL(), "", liveFirst+"\ntotal_limit_size 256k"))
+	sn, err := dial(r.addr(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sn.c.Close()
+	n := uint64(0)
+	for ; ; n += 50 {
+		if err := sn.send("app", "n", int(n), 50); err != nil {
+			break
+		}
+	}
+	if b := r.Status().Outputs[0].Buffer; b.Limit != 256<<10 || b.Bytes < b.Limit*3/4 || b.Bytes > b.Limit {
+		t.Errorf("%d of %d bytes are in use", b.Bytes, b.Limit)
+	}
+	r.balanced(t, n)
+	down(t, s, false)
+	r.settled(t)
+	if sum := r.Totals(); sum.Delivered != n {
+		t.Errorf("sent %d, %+v", n, sum)
+	}
+}
+
+// TestLiveFirstParks: a denied stream is parked from both queues and comes back.
+func TestLiveFirstParks(t *testing.T) {
+	s := cloud(t)
+	down(t, s, true)
+	conf := strings.Replace(liveMatch(s.URL(), filepath.Join(t.TempDir(), "buf"), liveFirst+"\npark_after 0.5s"), "log_group_name group", "log_group_name group-${tag}", 1)
+	r := startLive(t, forwardIn+conf)
+	mustSend(t, r.addr(0), "bad", "live", 0, 10)
+	r.turned(t, true)
+	mustSend(t, r.addr(0), "bad", "backlog", 0, 10)
+	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.FaultAccessDenied, Group: "group-bad"}}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both are parked", func() bool { return r.Status().Outputs[0].Parking.Buffer.PendingEvents == 20 })
+	r.turned(t, false)
+	mustSend(t, r.addr(0), "good", "live", 0, 10)
+	eventually(t, "the other stream", func() bool { return len(s.Events("group-good", "good")) == 10 })
+	r.balanced(t, 30)
+	down(t, s, false)
+	eventually(t, "all arrived", func() bool { return len(s.Events("group-bad", "bad")) == 20 })
+	r.settled(t)
+	r.balanced(t, 30)
+}
+
+// TestLiveFirstReloadUndone: a reload to live_first that fails leaves nothing behind.
+func TestLiveFirstReloadUndone(t *testing.T) {
+	s := cloud(t)
+	root := t.TempDir()
+	blocked := filepath.Join(root, "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "buf")
+	r := startLive(t, forwardIn+liveMatch(s.URL(), dir, ""))
+	bad := "<match never>\n@type stdout\n<buffer>\n@type file\npath " + blocked + "/x\n</buffer>\n</match>\n"
+	for i := range 2 {
+		if err := r.Reload(r.load(forwardIn + liveMatch(s.URL(), dir, liveFirst) + bad)); err == nil || !strings.Contains(err.Error(), blocked) {
+			t.Fatalf("the reload: %v", err)
+		}
+		mustSend(t, r.addr(0), "app", "n", i*10, 10)
+	}
+	if err := r.Reload(r.load(forwardIn + liveMatch(s.URL(), dir, liveFirst))); err != nil {
+		t.Fatal(err)
+	}
+	if b := r.gen.order[0].target.Backlog.Load(); b == nil || !b.Open.Load() {
+		t.Error("there is no backlog")
+	}
+	mustSend(t, r.addr(0), "app", "n", 20, 10)
+	r.settled(t)
+	checkSequence(t, s, "app", "n", 30)
 }

@@ -27,7 +27,7 @@ func orphans(plan *Plan) (dirs []string) {
 	for pattern := range look {
 		found, _ := filepath.Glob(pattern) // the pattern is well-formed
 		for _, dir := range found {
-			if used[dir] || !isBuffer(dir) {
+			if used[dir] || !IsBuffer(dir) {
 				continue
 			}
 			used[dir] = true
@@ -38,8 +38,8 @@ func orphans(plan *Plan) (dirs []string) {
 	return dirs
 }
 
-// isBuffer tells a buffer's directory by its checkpoint.
-func isBuffer(dir string) bool {
+// IsBuffer tells a buffer's directory by its checkpoint.
+func IsBuffer(dir string) bool {
 	st, err := os.Stat(filepath.Join(dir, "checkpoint"))
 	return err == nil && st.Mode().IsRegular()
 }
@@ -66,7 +66,7 @@ func (a *App) reportOrphans(plan *Plan) {
 			continue
 		}
 		pending := info.Pending
-		if k := filepath.Join(dir, backlogName); isBuffer(k) {
+		if k := filepath.Join(dir, BacklogDir); IsBuffer(k) {
 			if info, err := buffer.Inspect(vfs.OS{}, k, false); err == nil {
 				pending += info.Pending
 			}

@@ -16,12 +16,14 @@ func (o *outputPlan) backlogDir() string {
 	if o.dir == "" {
 		return ""
 	}
-	return filepath.Join(o.dir, backlogName)
+	return filepath.Join(o.dir, BacklogDir)
 }
 
-// hasBacklog says whether the output has a second queue: it was live_first before, and what
-// the backlog has left is delivered.
-func (o *outputPlan) hasBacklog() bool { return o.liveFirst() || o.dir != "" && onDisk(o.backlogDir()) }
+// hasBacklog says whether the output has a second queue. One that was live_first before
+// delivers what its backlog has left.
+func (o *outputPlan) hasBacklog() bool {
+	return o.liveFirst() || o.dir != "" && IsBuffer(o.backlogDir())
+}
 
 // limits divides total_limit_size between the two queues. What one of them holds beyond its
 // part, after a change of drain_order, the other one does without.
