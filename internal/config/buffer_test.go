@@ -154,6 +154,7 @@ func TestBufferWarnings(t *testing.T) {
 	tests := []struct{ lines, want string }{
 		{"<buffer>\nflush_at_shutdown false\n</buffer>", "loses what waits"},
 		{"<buffer tag,a,b,c>\n</buffer>", "four or more chunk keys"},
+		{"<buffer>\ndrain_rate 5\n</buffer>", "drain_rate has no effect with drain_order oldest_first"},
 		{"<buffer>\ndurability sync\n</buffer>", "durability has no effect with a memory buffer"},
 		{"<buffer>\nchunk_limit_size 2g\ntotal_limit_size 1g\n</buffer>", "chunk_limit_size is larger than total_limit_size"},
 		{"<buffer>\nbuffer_chunk_limit 2m\n</buffer>", "buffer_chunk_limit has no effect inside <buffer>; write chunk_limit_size"},

@@ -237,6 +237,9 @@ func (k *bufferCheck) flush() {
 	} else if !b.FlushAtShutdown && !b.File() {
 		k.d.Warn(k.posOf("flush_at_shutdown"), "a memory buffer with flush_at_shutdown false loses what waits when weir stops", "remove the line or write @type file")
 	}
+	if k.set("drain_rate") && b.DrainOrder != "live_first" {
+		k.d.Warn(k.posOf("drain_rate"), "drain_rate has no effect with drain_order "+b.DrainOrder, "write drain_order live_first, or remove the line")
+	}
 	outside := k.parent.Get("flush_interval")
 	if !k.flat && outside != nil {
 		k.d.Warn(outside.Pos, "flush_interval beside a <buffer> section only makes flush_mode interval", "move it into <buffer>")
