@@ -89,6 +89,7 @@ func newModel(t *rapid.T) *model {
 		Recent:     rapid.SampledFrom([]int64{1, 64 << 10, 1 << 20}).Draw(t, "recent"),
 		Tell:       rapid.Bool().Draw(t, "tell"),
 		Lean:       rapid.Bool().Draw(t, "lean"),
+		MinFree:    rapid.SampledFrom([]int64{0, 0, 16 << 10}).Draw(t, "floor"),
 	}
 	m.share = rapid.SampledFrom([]int64{0, modelLimit / 2, 2 * modelLimit}).Draw(t, "share")
 	m.calm = rapid.Bool().Draw(t, "calm")
