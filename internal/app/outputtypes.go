@@ -122,7 +122,7 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 	}
 	opts := cloudwatch.Options{Params: params, Names: o.names(), Formatter: f}
 	env := formatter.Env{Hostname: p.env.Hostname, Location: p.env.Location}
-	if in := p.inject(s, params.Inject, env); in != nil {
+	if in := formatter.InjectOf(s, params.Inject, env, p.d); in != nil {
 		opts.Inject, usesTag = in, usesTag || in.UsesTag()
 	}
 	opts.UsesTag = usesTag
@@ -130,15 +130,6 @@ func (p *planner) cloudwatch(o *outputPlan, s *fluentconf.Section) {
 		opts.Log, opts.ID, opts.Tokens = log, o.id, sh.tokens
 		return cloudwatch.New(context.Background(), opts)
 	}
-}
-
-// inject builds what <inject>, or the flat parameters in its place, put into each record;
-// nil for nothing.
-func (p *planner) inject(s, section *fluentconf.Section, env formatter.Env) *formatter.Inject {
-	if section == nil && s.Get("include_time_key") == nil && s.Get("include_tag_key") == nil {
-		return nil
-	}
-	return formatter.InjectOf(s, section, env, p.d)
 }
 
 func named(name string, byTag bool, key string) string {

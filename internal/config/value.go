@@ -184,7 +184,7 @@ func convertHash(v reflect.Value, val fluentconf.Value) *valueError {
 		parts, _ := splitArray(val.Text)
 		for _, p := range parts {
 			k, x, _ := strings.Cut(p, ":")
-			m[strings.TrimSpace(k)] = strings.TrimSpace(x)
+			m[k] = x // blanks around the colon belong to them
 		}
 	}
 	v.Set(reflect.ValueOf(m).Convert(v.Type()))

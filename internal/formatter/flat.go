@@ -19,7 +19,8 @@ type FlatParams struct {
 	TimeFormat     string `conf:"time_format" doc:"older form: layout of times"`
 	IncludeTimeKey string `conf:"include_time_key" doc:"older form: put the time into each record"`
 	TimeKey        string `conf:"time_key" doc:"older form: its key"`
-	TimeType       string `conf:"time_type" doc:"older form: its type"`
+	TimeType       string `conf:"time_type" doc:"older form, without effect: include_time_key makes a text, time_as_epoch seconds"`
+	TimeAsEpoch    string `conf:"time_as_epoch" doc:"older form: put the time into each record as seconds"`
 	IncludeTagKey  string `conf:"include_tag_key" doc:"older form: put the tag into each record"`
 	TagKey         string `conf:"tag_key" doc:"older form: its key"`
 }

@@ -105,7 +105,7 @@ func TestFormat(t *testing.T) {
 		{"flat time", "include_time_key true", `{}`, `{"time":"2023-11-15T07:13:20+09:00"}` + "\n", false},
 		{"flat time in UTC", "include_time_key\nutc\ntime_key @timestamp", `{}`, `{"@timestamp":"2023-11-14T22:13:20Z"}` + "\n", false},
 		{"flat time, layout and zone", "include_time_key true\ntime_format %H\ntimezone +01:00", `{}`, `{"time":"23"}` + "\n", false},
-		{"flat time, type", "include_time_key true\ntime_type unixtime", `{}`, `{"time":1700000000}` + "\n", false},
+		{"flat time as seconds", "time_as_epoch true\ntime_type float", `{}`, `{"time":1700000000}` + "\n", false},
 		{"flat time off", "include_time_key false\nlocaltime true", `{}`, "{}\n", false},
 		{"flat tag", "include_tag_key true", `{}`, `{"tag":"tag"}` + "\n", true},
 		{"flat tag key", "include_tag_key true\ntag_key t", `{}`, `{"t":"tag"}` + "\n", true},

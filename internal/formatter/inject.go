@@ -234,14 +234,18 @@ func flatInject(parent *fluentconf.Section, d *config.Diagnostics) *fluentconf.S
 		s.Params = append(s.Params, fluentconf.Param{Key: key, Value: fluentconf.Value{Text: text, Pos: parent.Pos}, Pos: parent.Pos})
 	}
 	timeKey, tagKey := copied("time_key"), copied("tag_key")
-	typed := copied("time_type")
 	if truth("include_time_key") {
 		if !timeKey {
 			set("time_key", "time")
 		}
-		if !typed {
-			set("time_type", "string")
+		set("time_type", "string") // Fluentd does not look at a flat time_type
+		timeKey = true
+	}
+	if truth("time_as_epoch") {
+		if !timeKey {
+			set("time_key", "time")
 		}
+		set("time_type", "unixtime")
 		timeKey = true
 	}
 	if truth("include_tag_key") && !tagKey {

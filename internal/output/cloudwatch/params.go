@@ -81,6 +81,7 @@ type InjectKeys struct {
 	LocalTime      *bool   `conf:"localtime"`
 	UTC            *bool   `conf:"utc"`
 	Timezone       *string `conf:"timezone"`
+	TimeAsEpoch    bool    `conf:"time_as_epoch" default:"false"`
 	IncludeTagKey  bool    `conf:"include_tag_key" default:"false"`
 	TagKey         *string `conf:"tag_key"`
 }
