@@ -49,7 +49,7 @@ func TestKillLiveFirst(t *testing.T) {
 		w.Start()
 		w.Balanced()
 	}
-	w.SetConfig(strings.Replace(conf, "live_first", "oldest_first", 1))
+	w.SetConfig(strings.Replace(conf, "drain_order live_first\n    drain_rate 20", "drain_order oldest_first", 1))
 	w.Kill()
 	w.Start()
 	pause(r, 100*time.Millisecond, 300*time.Millisecond)
