@@ -5,6 +5,7 @@ package docker
 import (
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,4 +133,40 @@ func TestDueIgnoresTheClock(t *testing.T) {
 	if got := s.dueAt.Sub(now); got != pace {
 		t.Errorf("what is long due comes in %v, so that nobody turns in circles", got)
 	}
+}
+
+// A line and the end of its container may both come just after a look that found nothing.
+func TestWrittenAfterTheLastLook(t *testing.T) {
+	w := newWorld(t)
+	began := make(chan struct{})
+	var l *dockertest.Logger
+	stopped := make(chan error, 1)
+	once := false
+	p := w.start(func(p *process, _ *Options) {
+		p.die = func(key string, at stage) bool {
+			if at != stageEmpty || once {
+				return false
+			}
+			once = true
+			<-began
+			if err := l.Write(line(0, "last")); err != nil {
+				t.Error(err)
+			}
+			go func() { stopped <- l.Stop() }()
+			p.Plugin.mu.Lock()
+			s := p.sessions[key]
+			p.Plugin.mu.Unlock()
+			<-s.stop
+			return false
+		}
+	})
+	var err error
+	l, err = w.engine.Start(id(100), info(1))
+	must(t, err)
+	close(began)
+	must(t, <-stopped)
+	if got := w.messages(id(1)); !slices.Equal(got, []string{"last"}) {
+		t.Errorf("got %q", got)
+	}
+	p.stop()
 }

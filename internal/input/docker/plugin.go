@@ -57,6 +57,7 @@ const (
 	stageFlushing               // what will be flushed is stored
 	stageFlushed                // the spool has it
 	stageFlushHeld              // what is held after a flush is stored
+	stageEmpty                  // there was nothing in the pipe
 	stages
 )
 

@@ -155,10 +155,16 @@ func (s *session) read() error {
 	}
 	final := false
 	for {
+		// Docker says that a container has ended when all is written. So only a look that began
+		// after that can say that there is nothing more.
+		halted := s.halted()
 		seen, took, err := s.turn(final)
 		switch {
 		case errors.Is(err, errEmpty):
-			if s.halted() {
+			if s.p.at(s, stageEmpty) {
+				return errKilled
+			}
+			if halted {
 				return nil
 			}
 			if err := s.tick(); err != nil {
