@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"syscall"
@@ -90,7 +91,7 @@ func (b *Buffer) placeLost(k *kept) {
 				b.stored = t.End
 			}
 		case g.Told || g.Start.Seq < k.state.Mark.Seq: // the reader has passed it
-		case g.Start.Seq == g.End.Seq || g.End.Seq > b.stored.Seq || b.framesIn(g.Start.Seq, g.End.Seq):
+		case g.Start.Seq == g.End.Seq || g.End.Seq > b.stored.Seq || !b.hole(&g, &k.state):
 			g.Start, g.End = b.stored, b.stored
 			g.End.Seq++
 			b.stored = g.End
@@ -103,25 +104,41 @@ func (b *Buffer) placeLost(k *kept) {
 	}
 }
 
-// framesIn tells whether a batch of [from, to) is in the files: the door file could not be
-// written when the gap there got another place.
-func (b *Buffer) framesIn(from, to uint64) bool {
-	for i, s := range b.segments {
-		if s.first >= to || i+1 < len(b.segments) && b.segments[i+1].first <= from {
-			continue
-		}
-		for off := int64(0); off < s.size; {
-			h, err := segment.ReadHeader(s.file, off, s.size, b.id)
-			if err != nil {
-				break // damage is passed as such
-			}
-			if h.Start.Seq < to && from < h.End().Seq {
-				return true
-			}
-			off += h.Size()
+// hole tells whether the numbering has a place for g where nothing else was: the door file may
+// not have been written when g got another one.
+func (b *Buffer) hole(g *segment.DoorGap, state *segment.State) bool {
+	before, after := state.Mark, segment.Pos{Seq: math.MaxUint64}
+	taken := false
+	see := func(start, end segment.Pos) {
+		switch {
+		case end.Seq <= g.Start.Seq && end.Seq >= before.Seq:
+			before = end
+		case start.Seq >= g.End.Seq && start.Seq < after.Seq:
+			after = start
+		case start.Seq < g.End.Seq && g.Start.Seq < end.Seq:
+			taken = true
 		}
 	}
-	return false
+	for _, d := range state.Drops {
+		see(d.Start, d.End)
+	}
+	for i, s := range b.segments {
+		if i+1 < len(b.segments) && b.segments[i+1].first <= g.Start.Seq {
+			continue
+		}
+		for off := int64(0); off < s.size && !taken; {
+			h, err := segment.ReadHeader(s.file, off, s.size, b.id)
+			if err != nil {
+				break
+			}
+			see(h.Start, h.End())
+			off += h.Size()
+		}
+		if after.Seq <= s.first {
+			break
+		}
+	}
+	return !taken && before.Events == g.Start.Events && (after.Seq == math.MaxUint64 || after.Events == g.End.Events)
 }
 
 // endedBefore counts the events of parts of batches before seq: so many lie between the

@@ -49,7 +49,8 @@ func (b *Buffer) noteEarlier(drops []segment.Drop) error {
 	for i := len(b.segments) - 2; i >= 0 && budget > 0 && len(r.list) < min(leastChunks, b.o.Repeats); i-- {
 		budget -= b.segments[i].size
 		from, to := b.segments[i].first, b.segments[i+1].first
-		if slices.ContainsFunc(drops, func(d segment.Drop) bool { return !d.Miss && from < d.End.Seq && d.Start.Seq < to }) {
+		given := slices.ContainsFunc(drops, func(d segment.Drop) bool { return !d.Miss && from < d.End.Seq && d.Start.Seq < to })
+		if given && len(r.list) > 0 {
 			break
 		}
 		later := r.list
@@ -58,6 +59,9 @@ func (b *Buffer) noteEarlier(drops []segment.Drop) error {
 			return err
 		}
 		r.list = appendChunks(r.list, b.o.Repeats, later...)
+		if given {
+			break
+		}
 	}
 	return nil
 }
