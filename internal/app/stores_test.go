@@ -124,7 +124,7 @@ func TestOlderFormats(t *testing.T) {
 </match>
 <match b>
   @type stdout
-  output_type ltsv
+  format ltsv
 </match>
 <match c>
   @type file

@@ -252,15 +252,16 @@ func flatInject(parent *fluentconf.Section, d *config.Diagnostics) *fluentconf.S
 		set("tag_key", "tag")
 		tagKey = true
 	}
+	local, utc := parent.Get("localtime"), parent.Get("utc")
+	if local != nil && utc != nil && truth("localtime") == truth("utc") {
+		d.Error(utc.Pos, "localtime and utc contradict each other", "use only one of them")
+	}
 	if !timeKey && !tagKey {
 		return nil
 	}
 	copied("time_format")
 	copied("timezone")
-	local, utc := parent.Get("localtime"), parent.Get("utc")
 	switch {
-	case local != nil && utc != nil && truth("localtime") == truth("utc"):
-		d.Error(utc.Pos, "localtime and utc contradict each other", "use only one of them")
 	case local != nil:
 		copied("localtime")
 	case utc != nil && truth("utc"):
