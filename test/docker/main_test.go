@@ -76,6 +76,6 @@ func needEngine(t *testing.T) {
 	t.Helper()
 	if absent != nil {
 		why, _, _ := strings.Cut(absent.Error(), "\n")
-		t.Skip("no Docker Engine: ", why)
+		t.Skip("no Docker Engine:", why)
 	}
 }
