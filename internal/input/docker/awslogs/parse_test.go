@@ -156,7 +156,7 @@ func TestMistakes(t *testing.T) {
 		{"awslogs-endpoint=http://h/" + strings.Repeat("x", 3000), "must specify valid value for log opt 'awslogs-endpoint': 'http://h/" + strings.Repeat("x", 191) + "…' is not a URL such as https://logs.eu-west-1.amazonaws.com"},
 		{"awslogs-region=eu-west-1.example.com/", "must specify valid value for log opt 'awslogs-region': 'eu-west-1.example.com/' is not a region such as eu-west-1"},
 		{"awslogs-credentials-endpoint=@example.com/x", "must specify valid value for log opt 'awslogs-credentials-endpoint': '@example.com/x' is not a path that begins with /"},
-		{"awslogs-credentials-endpoint=/x\x7f", "must specify valid value for log opt 'awslogs-credentials-endpoint': '/x' is not a path that begins with /"},
+		{"awslogs-credentials-endpoint=/x\x7f", "must specify valid value for log opt 'awslogs-credentials-endpoint': '/x\x7f' is not a path that begins with /"},
 		{"weir-loss-notice=true", "must specify valid value for log opt 'weir-loss-notice': 'true' is neither text nor json"},
 		{"weir-overflow=block", "must specify valid value for log opt 'weir-overflow': 'block' is neither drop-oldest nor drop-newest"},
 		{"weir-drain-order=x", "must specify valid value for log opt 'weir-drain-order': 'x' is neither oldest-first nor live-first"},
