@@ -215,12 +215,33 @@ func (c *recordedCase) run(t *testing.T) {
 		t.Fatalf("weir takes it, Fluentd says: %s", refused)
 	}
 	closed := c.send(t, a)
+	allInLanes(a)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	a.Stop(ctx)
 	http.DefaultClient.CloseIdleConnections()
 	c.compare(t, want, out.String(), dir, cloud, closed)
 	compareRecordedObjects(t, want, objects)
+}
+
+// allInLanes waits until what was sent is in lanes, so that the stop makes one chunk of what
+// is one in Fluentd.
+func allInLanes(a *App) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		waiting := uint64(0)
+		for _, r := range a.gen.order {
+			if r.del == nil {
+				continue
+			}
+			waiting += r.buf.Stats().PendingEvents
+			for _, l := range r.del.Lanes(1 << 16) {
+				waiting -= min(waiting, uint64(l.Events))
+			}
+		}
+		if waiting == 0 {
+			return
+		}
+	}
 }
 
 // send sends the events, each acknowledged before the next; it gives the numbers of those
