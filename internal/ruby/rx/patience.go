@@ -13,7 +13,7 @@ import (
 // minutes.
 const (
 	matchTime   = 100 * time.Millisecond
-	shortTime   = 2 * time.Millisecond
+	shortTime   = 5 * time.Millisecond
 	clockPeriod = 2 * time.Millisecond // how exactly regexp2 keeps a limit
 
 	missPrice  = 100            // what a match given up after matchTime costs …
