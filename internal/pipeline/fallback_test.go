@@ -82,6 +82,7 @@ func TestNothingStaysReservedForStores(t *testing.T) {
 	room := 0
 	for s := newStore(t, "c", limit, buffer.Throw); s.fill(); {
 		room++
+		s.stored(t) // a frame for each batch, here and below: how many share one is a matter of luck
 	}
 	first, second, third := newStore(t, "a", 4<<10, buffer.Throw), newStore(t, "b", limit, buffer.Throw), newStore(t, "c", limit, buffer.Throw)
 	for first.fill() {
@@ -91,6 +92,8 @@ func TestNothingStaysReservedForStores(t *testing.T) {
 		if _, err := in.Emit(context.Background(), entries(1, 1)); err != nil {
 			t.Fatalf("batch %d of %d: %v", i, room, err)
 		}
+		second.stored(t)
+		third.stored(t)
 	}
 }
 
@@ -111,6 +114,14 @@ func TestStoresInStores(t *testing.T) {
 		if got := last.Book.Sheet().Admitted; (got == 0) != inner {
 			t.Errorf("ignored inside %v: the outer store that stands in got %d", inner, got)
 		}
+	}
+}
+
+// stored waits until all that was appended is stored.
+func (s *store) stored(t *testing.T) {
+	t.Helper()
+	if err := s.Buffer.Flush(context.Background()); err != nil {
+		t.Fatal(err)
 	}
 }
 
