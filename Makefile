@@ -29,7 +29,7 @@ unit: ## unit tests only
 race: ## unit tests with the race detector
 	@tools/check.sh race
 
-fuzz: ## a short run of every fuzz target (FUZZTIME=3s)
+fuzz: ## a short run of every fuzz target (FUZZTIME=1s)
 	@tools/check.sh fuzz
 
 e2e: ## tests with the real binary and real clients

@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-FUZZTIME=${FUZZTIME:-3s}
+FUZZTIME=${FUZZTIME:-1s}
 left_out=()
 started=$SECONDS
 
@@ -65,7 +65,7 @@ lint() {
 
 unit() {
   say "unit tests"
-  go test $(go list ./... | grep -v '/test/')
+  go test -p 4 $(go list ./... | grep -v '/test/') # more than cores: some packages mostly wait
 }
 
 race() {
@@ -78,7 +78,7 @@ race() {
   local packages
   packages=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./cmd/... ./internal/... |
     awk '/ (sync|sync\/atomic|testing\/synctest|go.uber.org\/goleak)( |$)/ { print $1 }')
-  CGO_ENABLED=1 go test -race -short $packages
+  CGO_ENABLED=1 go test -p 4 -race -short $packages
 }
 
 # fuzz_once PACKAGE TARGET

@@ -455,6 +455,9 @@ func TestDockerSleep(t *testing.T) {
 
 // TestDockerTurns: containers that are awake in vain hold up no others.
 func TestDockerTurns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds of waiting")
+	}
 	dockerEnv(t)
 	s := cloud(t)
 	bad := []emulator.FaultRule{{Kind: emulator.FaultAccessDenied, Stream: "s[0-3]", Operations: []string{"PutLogEvents"}}}

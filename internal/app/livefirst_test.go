@@ -147,6 +147,9 @@ func arrived(t *testing.T, s *emulator.Server, stream string) (count, first, las
 // TestLiveFirst: after an outage new events arrive at once, and the backlog of several
 // streams beside them, in order and slowly.
 func TestLiveFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds of waiting")
+	}
 	for _, kind := range []string{"file", "memory"} {
 		t.Run(kind, func(t *testing.T) {
 			s := cloud(t)
@@ -203,6 +206,9 @@ func TestLiveFirst(t *testing.T) {
 // TestLiveFirstSwitchedOff: what is in a backlog is delivered when drain_order changes, by a
 // restart and by a reload, and what is sent before a reload changes to live_first.
 func TestLiveFirstSwitchedOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds of waiting")
+	}
 	for _, how := range []string{"restart", "reload"} {
 		t.Run(how, func(t *testing.T) {
 			s := cloud(t)
@@ -359,6 +365,9 @@ func TestLiveFirstRefuses(t *testing.T) {
 
 // TestLiveFirstParks: a denied stream is parked from both queues and comes back.
 func TestLiveFirstParks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds of waiting")
+	}
 	s := cloud(t)
 	down(t, s, true)
 	conf := strings.Replace(liveMatch(s.URL(), filepath.Join(t.TempDir(), "buf"), liveFirst+"\npark_after 0.5s"), "log_group_name group", "log_group_name group-${tag}", 1)
