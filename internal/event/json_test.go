@@ -231,7 +231,7 @@ func TestText(t *testing.T) {
 		{extv{AppendTime(nil, Unix(1700000000, 1))}, "1700000000"},
 		{pairs{{"k", "v"}, {"n", nil}, {1, 2.0}}, `{"k"=>"v", "n"=>nil, 1=>2.0}`},
 		{[]tree{"a", []tree{}, pairs{}, false}, `["a", [], {}, false]`},
-		{[]tree{"q\" b\\ #{x} #$y #@z # #a \a\b\t\n\v\f\r\x1b\x00\x1f\x7f"}, `["q\" b\\ \#{x} \#$y \#@z # #a \a\b\t\n\v\f\r\e\u0000\u001F\x7F"]`},
+		{[]tree{"q\" b\\ #{x} #$y #@z # #a \a\b\t\n\v\f\r\x1b\x00\x1f\x7f"}, `["q\" b\\ \#{x} \#$y \#@z # #a \a\b\t\n\v\f\r\e\u0000\u001F\u007F"]`},
 		{[]tree{"日本 \u2028 \U000E0001 \U0001F680 \xff\u0085\u00a0"}, "[\"日本 \\u2028 \U000E0001 🚀 \\xFF\\u0085\u00a0\"]"},
 		{[]tree{"\U0010FFFE"}, `["\u{10FFFE}"]`},
 		{[]tree{bin("\xe3a\x01")}, `["\xE3a\x01"]`},

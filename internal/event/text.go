@@ -160,9 +160,9 @@ func appendQuoted(dst, s []byte, binary bool) []byte {
 			dst = append(dst, '\\', c)
 		case c == '#' && i < len(s) && (s[i] == '{' || s[i] == '$' || s[i] == '@'):
 			dst = append(dst, '\\', '#')
-		case c == 0x7f || c < ' ' && binary:
+		case binary && (c == 0x7f || c < ' '):
 			dst = append(dst, '\\', 'x', hex[c>>4], hex[c&15])
-		case c < ' ':
+		case c < ' ' || c == 0x7f:
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		default:
 			dst = append(dst, c)

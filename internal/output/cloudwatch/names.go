@@ -18,7 +18,7 @@ func badGroupName(name []byte) string {
 		return "is empty"
 	case len(name) > maxNameChars:
 		return "is longer than 512 characters"
-	case bytes.HasPrefix(name, []byte("aws/")):
+	case reserved(name):
 		return "begins with aws/, which is reserved"
 	}
 	for _, c := range name {
@@ -60,7 +60,7 @@ func sanitizeGroup(name []byte) []byte {
 		out = append(out, c)
 		i += n
 	}
-	if bytes.HasPrefix(out, []byte("aws/")) {
+	if reserved(out) {
 		out[3] = '_'
 	}
 	return out[:min(len(out), maxNameChars)]
@@ -79,4 +79,10 @@ func sanitizeStream(name []byte) []byte {
 		i += n
 	}
 	return out
+}
+
+// reserved says whether a group's name begins as Amazon's own do. The service says "AWS/"
+// when it refuses one and its documentation "aws/": here both count.
+func reserved(name []byte) bool {
+	return len(name) >= 4 && bytes.EqualFold(name[:4], []byte("aws/"))
 }

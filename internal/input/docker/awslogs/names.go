@@ -93,7 +93,7 @@ func badGroup(s string) string {
 	switch {
 	case utf8.RuneCountInString(s) > maxName:
 		return "is longer than 512 characters"
-	case strings.HasPrefix(s, "aws/"):
+	case reserved(s):
 		return "begins with aws/, which is reserved"
 	case strings.ContainsFunc(s, func(c rune) bool { return !groupChar(c) }):
 		return "has characters other than letters, digits and . - _ / #"
@@ -117,8 +117,8 @@ func badStream(s string) string {
 // legalGroup makes a name legal: what is not allowed becomes _, what is too long is cut.
 func legalGroup(s string) string {
 	s = legal(s, groupChar)
-	if strings.HasPrefix(s, "aws/") {
-		s = "aws" + string(replacement) + s[len("aws/"):]
+	if reserved(s) {
+		s = s[:3] + string(replacement) + s[len("aws/"):]
 	}
 	return s
 }
@@ -147,3 +147,7 @@ func legal(s string, allowed func(rune) bool) string {
 	}
 	return b.String()
 }
+
+// reserved says whether a group's name begins as Amazon's own do, in either case: the
+// service says AWS/ when it refuses one, and its documentation aws/.
+func reserved(s string) bool { return len(s) >= 4 && strings.EqualFold(s[:4], "aws/") }

@@ -100,6 +100,7 @@ func TestNames(t *testing.T) {
 		{"a-b_c/d#e.f9", "a-b_c/d#e.f9", "a-b_c/d#e.f9"},
 		{"a:b*c\x00d", "a_b_c_d", "a_b_c_d"},
 		{"aws/lambda", "aws_lambda", "aws/lambda"},
+		{"AWS/lambda", "AWS_lambda", "AWS/lambda"},
 		{"/aws/lambda", "/aws/lambda", "/aws/lambda"},
 		{"aws", "aws", "aws"},
 		{"\xff\xfe ü\uFFFD", "_____", "__ ü\uFFFD"},
