@@ -43,15 +43,15 @@ func (s *shard) run(ctx context.Context) {
 	defer timer.Stop()
 	due := time.Time{}
 	for {
-		d, ok, flush := s.next(ctx)
+		d, ok, flush, ending := s.next(ctx)
 		switch {
 		case ok:
 			k.take(ctx, &d)
 			s.unreserve(len(d.batch.Entries))
-		case ctx.Err() != nil && s.deserted():
+		case ending && s.deserted():
 			k.flush(ctx)
 			return
-		case ctx.Err() != nil:
+		case ending: // not ctx.Err(): it may have ended since next looked
 			<-s.wake // somebody has room for a batch that is still to come, or gives it back
 			continue
 		}
@@ -97,8 +97,9 @@ func lookEvery(wait time.Duration) time.Duration {
 	return min(max(wait/8, 10*time.Millisecond), time.Second)
 }
 
-// next takes the first batch of the queue. After the end of ctx no further one is accepted.
-func (s *shard) next(ctx context.Context) (d delivery, ok, flush bool) {
+// next takes the first batch of the queue. After the end of ctx no further one is accepted,
+// and ending says so.
+func (s *shard) next(ctx context.Context) (d delivery, ok, flush, ending bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	flush, s.flush = s.flush, false
@@ -107,14 +108,14 @@ func (s *shard) next(ctx context.Context) (d delivery, ok, flush bool) {
 		s.wakeAll()
 	}
 	if len(s.queue) == 0 {
-		return d, false, flush
+		return d, false, flush, s.stopping
 	}
 	d = s.queue[0]
 	s.queue[0] = delivery{}
 	if s.queue = s.queue[1:]; len(s.queue) == 0 {
 		s.queue = nil
 	}
-	return d, true, flush
+	return d, true, flush, s.stopping
 }
 
 // deserted says that nothing comes any more.
