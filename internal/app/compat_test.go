@@ -84,7 +84,7 @@ func compatTables() string {
 		{"`<source>` `@type prometheus`", fluentd.PrometheusParams{}},
 		{"`<source>` `@type prometheus_output_monitor`, `prometheus_monitor`", fluentd.MonitorParams{}},
 		{"`<source>` `@type monitor_agent`", fluentd.AgentParams{}},
-		{"`<filter>` `@type prometheus`", fluentd.FilterParams{}},
+		{"`<filter>` and `<match>` `@type prometheus`", fluentd.FilterParams{}},
 		{"`<buffer>`", config.Buffer{}},
 		{"`<system>`", config.System{}},
 	} {

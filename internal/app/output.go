@@ -16,6 +16,7 @@ import (
 	"weir/internal/output"
 	"weir/internal/output/cloudwatch"
 	"weir/internal/output/file"
+	"weir/internal/web/fluentd"
 )
 
 // outputPlan is one configured output, ready to be built.
@@ -27,6 +28,7 @@ type outputPlan struct {
 	buffer    config.Buffer
 	dir       string // of the file buffer; "" for memory
 	null      bool
+	counts    *fluentd.Filter // of @type prometheus, which is null otherwise
 	slow      time.Duration // slow_flush_log_threshold
 	noPark    bool          // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
 	workers   int
@@ -113,6 +115,9 @@ func (p *planner) secondary(o *outputPlan, s *fluentconf.Section) *outputPlan {
 		return sec
 	case "null":
 		sec.build = func(*slog.Logger, *shared) (output.Output, error) { return discard{}, nil }
+	case "prometheus":
+		p.d.Error(pos, "prometheus cannot be a <secondary>", "count the events with a <filter> @type prometheus before the output")
+		return nil
 	}
 	if !p.outputType(sec, s, typ, pos) {
 		return nil

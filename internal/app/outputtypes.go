@@ -42,11 +42,14 @@ func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, p
 			NeverFlush bool `conf:"never_flush" default:"false" doc:"for tests of Fluentd, without effect"`
 		}
 		config.Decode(s, &params, p.d)
+	case "prometheus":
+		o.null, o.counts = true, p.metrics.NewFilter(s, p.d)
+		return o.counts != nil
 	case "secondary_file":
 		p.d.Error(pos, "secondary_file can only be used in a <secondary> section", "write @type file, or move it into the <secondary> of another output")
 		return false
 	default:
-		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, copy, roundrobin, relabel, route and rewrite_tag_filter")
+		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, prometheus, copy, roundrobin, relabel, route and rewrite_tag_filter")
 		return false
 	}
 	return true

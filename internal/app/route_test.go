@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -78,5 +80,34 @@ func TestRouteThatGrowsEnds(t *testing.T) {
 	r.stop(10 * time.Second)
 	if n := r.unmatchedEvents(); n != 3 || !strings.Contains(r.log.String(), "a route sends events back to itself") {
 		t.Errorf("%d events without a match, want 3\n%s", n, r.log.String())
+	}
+}
+
+// TestPrometheusAsAnOutput counts events in a store: they end there, and go on in the others.
+func TestPrometheusAsAnOutput(t *testing.T) {
+	const metric = "<metric>\nname seen_%s\ntype counter\ndesc d\n<labels>\ntag ${tag}\nmessage $.message\n</labels>\n</metric>\n"
+	r := start(t, forwardIn+"<source>\n@type prometheus\nport 0\n</source>\n<match a>\n@type copy\n<store>\n@type prometheus\n@id count\n"+fmt.Sprintf(metric, "copied")+"</store>\n<store>\n@type stdout\n</store>\n</match>\n"+
+		"<match **>\n@type prometheus\n"+fmt.Sprintf(metric, "alone")+"</match>\n")
+	mustSend(t, r.addr(0), "a", "x", 1, 3)
+	mustSend(t, r.addr(0), "b", "y", 1, 2)
+	resp, err := http.Get("http://" + r.inputs[1].page.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(resp.Body)
+	if resp.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.stop(10 * time.Second)
+	for _, want := range []string{`seen_copied{message="x 2",tag="a"} 1`, `seen_alone{message="y 1",tag="b"} 1`} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+	if n := strings.Count(r.out.String(), "x "); n != 3 {
+		t.Errorf("%d events went on, want 3", n)
+	}
+	if s := r.gen.order[0].book.Sheet(); s.Admitted != 3 || s.Filtered != 3 || s.Pending() != 0 {
+		t.Errorf("the books of the counting store: %+v", s)
 	}
 }

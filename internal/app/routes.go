@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/filter"
 	"weir/internal/ledger"
 	"weir/internal/pipeline"
 )
@@ -77,6 +78,9 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 		switch {
 		case e.out != nil:
 			end.Target = r.targets[e.out]
+			if c := e.out.counts; c != nil {
+				end.Next, end.Target = &pipeline.Node{Filters: []filter.Filter{c}, Ends: []pipeline.End{{Target: end.Target}}}, nil
+			}
 		case e.rewrite != nil:
 			end.Rewrite = r.rewrite(e, label)
 		case e.detect != nil:
