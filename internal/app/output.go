@@ -29,8 +29,8 @@ type outputPlan struct {
 	dir       string // of the file buffer; "" for memory
 	null      bool
 	counts    *fluentd.Filter // of @type prometheus, which is null otherwise
-	slow      time.Duration // slow_flush_log_threshold
-	noPark    bool          // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
+	slow      time.Duration   // slow_flush_log_threshold
+	noPark    bool            // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
 	workers   int
 	maxEvents int  // in one request; 0: no own limit
 	tell      bool // losses are told to the destination
