@@ -70,6 +70,7 @@ type Docker struct {
 	ready      bool
 	stopping   bool
 	gone       dockerTotals // of containers that are no more
+	kept       int          // how often counters of a container were moved to its output's
 
 	done    chan struct{} // closed when the plugin has ended by itself
 	kick    chan struct{}
@@ -230,6 +231,11 @@ func (d *Docker) Containers() int {
 func (d *Docker) list() []*dockerContainer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.sorted()
+}
+
+// sorted is list for those who hold mu.
+func (d *Docker) sorted() []*dockerContainer {
 	all := make([]*dockerContainer, 0, len(d.containers))
 	for _, c := range d.containers {
 		all = append(all, c)
@@ -291,13 +297,11 @@ func (d *Docker) Open(info *docker.Container) (docker.Spool, error) {
 	}
 }
 
-// forget takes a closed container off the list.
-func (d *Docker) forget(c *dockerContainer) {
-	d.mu.Lock()
+// remove takes a closed container off the list. mu is held.
+func (d *Docker) remove(c *dockerContainer) {
 	if d.containers[c.info.ID] == c {
 		delete(d.containers, c.info.ID)
 	}
-	d.mu.Unlock()
 }
 
 // spoolName says whether a container's id can be the name of its directory.

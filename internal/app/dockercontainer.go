@@ -168,6 +168,11 @@ func (c *dockerContainer) begin(out *dockerOutput) {
 	if c.gone || c.out != nil && c.out != out {
 		return
 	}
+	c.startDelivery(out)
+}
+
+// startDelivery lets the queues deliver that do not yet. mu is held.
+func (c *dockerContainer) startDelivery(out *dockerOutput) {
 	for _, q := range c.queues {
 		q.deliver(out)
 	}
@@ -288,6 +293,9 @@ func (c *dockerContainer) stop(ctx context.Context) {
 		return
 	}
 	c.gone = true
+	if c.opened && c.d.outputs.ready(c.out) {
+		c.startDelivery(c.out) // if it is still about to begin
+	}
 	c.left = c.slept.status.Buffer.PendingEvents
 	var wg sync.WaitGroup
 	for _, q := range c.queues {

@@ -72,7 +72,7 @@ type dockerOutput struct {
 
 	waiting []*dockerContainer // for out
 	err     error              // why it is not there yet
-	gone    dockerTotals       // of containers that are no more
+	gone    dockerTotals       // of containers that are no more; guarded by Docker.mu
 }
 
 // dockerOutputs are the outputs in use.
@@ -149,6 +149,13 @@ func (s *dockerOutputs) release(o *dockerOutput) {
 	s.mu.Lock()
 	o.users--
 	s.mu.Unlock()
+}
+
+// ready says whether an output could be made.
+func (s *dockerOutputs) ready(o *dockerOutput) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return o.out != nil
 }
 
 // make makes an output as soon as that is possible. It is logged once why it is not.

@@ -111,7 +111,7 @@ func (c *dockerContainer) sleep() bool {
 		}
 		q.close()
 	}
-	c.d.outputs.keep(c.out, &sent)
+	c.d.keep(c.out, &sent)
 	c.slept.bytes = c.slept.status.Buffer.Bytes
 	c.doze()
 	c.queues, c.opened = nil, false

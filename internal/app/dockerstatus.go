@@ -12,23 +12,25 @@ import (
 	"weir/internal/web"
 )
 
-// leave keeps the counters of a container that is no more. c.mu is held.
+// leave takes a container that is no more off the list and keeps its counters, in one step,
+// so that no reader finds it in neither place and sums never fall. c.mu is held.
 func (d *Docker) leave(c *dockerContainer) {
-	d.forget(c)
 	t := c.totals()
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.remove(c)
 	d.gone.add(&t)
-	d.mu.Unlock()
 	if c.out != nil {
-		d.outputs.keep(c.out, &t)
+		c.out.gone.add(&t)
 	}
 }
 
-// keep adds counters to an output's of which the container is gone, or sleeps.
-func (s *dockerOutputs) keep(o *dockerOutput, t *dockerTotals) {
-	s.mu.Lock()
+// keep adds counters to an output's of which the container sleeps. The container's mu is held.
+func (d *Docker) keep(o *dockerOutput, t *dockerTotals) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	o.gone.add(t)
-	s.mu.Unlock()
+	d.kept++
 }
 
 // totals are the counters of a container. mu is held.
@@ -63,9 +65,9 @@ func (t *dockerTotals) add(o *dockerTotals) {
 // Totals is the sum of the books of all containers since the start.
 func (d *Docker) Totals() ledger.Sheet {
 	d.mu.Lock()
-	sum := d.gone.sheet
+	sum, all := d.gone.sheet, d.sorted()
 	d.mu.Unlock()
-	for _, c := range d.list() {
+	for _, c := range all {
 		c.mu.Lock()
 		t := c.totals()
 		c.mu.Unlock()
@@ -76,13 +78,36 @@ func (d *Docker) Totals() ledger.Sheet {
 
 // Status implements web.Source.
 func (d *Docker) Status() web.Status {
+	for range 3 {
+		if s, whole := d.status(); whole {
+			return s
+		}
+	}
+	s, _ := d.status() // containers fall asleep all the time: a sum may be short of one
+	return s
+}
+
+// status gathers what Status gives. It is not whole if a container has fallen asleep
+// meanwhile: what it had sent may be in no sum.
+func (d *Docker) status() (s web.Status, whole bool) {
+	outputs := d.outputs.list()
+	sums := map[*dockerOutput]*web.OutputStatus{}
+	for _, o := range outputs {
+		st := d.outputs.status(o)
+		sums[o] = &st
+	}
 	d.mu.Lock()
-	s := web.Status{Phase: web.Starting, Loaded: d.started}
+	s = web.Status{Phase: web.Starting, Loaded: d.started}
 	switch {
 	case d.stopping:
 		s.Phase = web.Stopping
 	case d.ready:
 		s.Phase = web.Running
+	}
+	kept, containers := d.kept, d.sorted()
+	for o, sum := range sums {
+		sum.Sheet.Merge(o.gone.sheet)
+		addDelivery(sum, &o.gone.stats)
 	}
 	d.mu.Unlock()
 	var sessions []docker.SessionStats
@@ -92,12 +117,7 @@ func (d *Docker) Status() web.Status {
 	}
 	s.Inputs = []web.InputStatus{{ID: "docker", Type: "docker", Address: d.o.Socket, Listening: s.Phase != web.Stopping,
 		Connections: int64(len(sessions)), Events: n.Events, Bytes: n.Bytes, Malformed: n.Lost, Repeats: n.Repeats}}
-	sums := map[*dockerOutput]*web.OutputStatus{}
-	for _, o := range d.outputs.list() {
-		st := d.outputs.status(o)
-		sums[o] = &st
-	}
-	for _, c := range d.list() {
+	for _, c := range containers {
 		s.Containers = append(s.Containers, c.status(sessions, sums))
 	}
 	for _, o := range sums {
@@ -107,22 +127,21 @@ func (d *Docker) Status() web.Status {
 	slices.SortFunc(s.Containers, func(a, b web.ContainerStatus) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
-	return s
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return s, kept == d.kept
 }
 
-// status is an output without its containers.
+// status is an output's own part of its status, without any container's.
 func (s *dockerOutputs) status(o *dockerOutput) web.OutputStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := web.OutputStatus{ID: o.key.String(), Type: "cloudwatch_logs", Detail: "for containers", Sheet: o.gone.sheet}
+	st := web.OutputStatus{ID: o.key.String(), Type: "cloudwatch_logs", Detail: "for containers"}
 	st.Buffer.Kind, st.Buffer.Dir, st.Buffer.Limit = "file", s.d.o.Spool, s.d.limits.limit
 	if o.err != nil {
 		st.LastError, st.LastErrorAt = o.err.Error(), time.Now()
 	}
-	t := o.gone
-	if t.stats.Failed == nil {
-		t = newDockerTotals()
-	}
+	t := newDockerTotals()
 	addDelivery(&st, &t.stats)
 	st.RateLimit, st.Throttled = o.throttle.Rate()
 	return st

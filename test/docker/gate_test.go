@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/test/weirtest"
 )
@@ -20,12 +21,12 @@ type gate struct {
 	target   string
 	silent   bool
 	listener net.Listener
-	conns    map[net.Conn]struct{}
+	clients  map[net.Conn]net.Conn // with their connections to the endpoint
 	wg       sync.WaitGroup
 }
 
 func newGate(t testing.TB, target string) *gate {
-	g := &gate{t: t, target: target, conns: map[net.Conn]struct{}{}}
+	g := &gate{t: t, target: target, clients: map[net.Conn]net.Conn{}}
 	for g.listener == nil {
 		// Somebody else may have taken the port since it was found to be free.
 		g.addr = fmt.Sprintf("127.0.0.1:%d", weirtest.Port(t))
@@ -76,37 +77,61 @@ func (g *gate) listen(silent bool) {
 	})
 }
 
-// refuse closes the listener and all connections.
+// refuse closes the listener and all connections. A request that is through gets its answer
+// before that: cut off from it, the plugin has to send it again, and no test that counts
+// could tell this from a fault.
 func (g *gate) refuse() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.listener != nil {
 		_ = g.listener.Close()
 		g.listener = nil
 	}
-	for c := range g.conns {
-		_ = c.Close()
+	for c := range g.clients {
+		_ = c.(*net.TCPConn).CloseRead()
 	}
-	clear(g.conns)
+	g.mu.Unlock()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end) && g.busy(); {
+		time.Sleep(time.Millisecond)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c, out := range g.clients {
+		_ = c.Close()
+		if out != nil {
+			_ = out.Close()
+		}
+	}
+	clear(g.clients)
 }
 
-// hold notes a connection so that refuse closes it; false: the gate is shut already.
-func (g *gate) hold(c net.Conn) bool {
+func (g *gate) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.clients) > 0
+}
+
+// hold notes a connection, and then its way to the endpoint, so that refuse closes them;
+// false: the gate is shut already.
+func (g *gate) hold(c, out net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.listener == nil {
-		_ = c.Close()
 		return false
 	}
-	g.conns[c] = struct{}{}
+	g.clients[c] = out
 	return true
 }
 
 func (g *gate) serve(c net.Conn) {
-	if !g.hold(c) {
+	defer c.Close()
+	if !g.hold(c, nil) {
 		return
 	}
-	defer c.Close()
+	defer func() {
+		g.mu.Lock()
+		delete(g.clients, c)
+		g.mu.Unlock()
+	}()
 	g.mu.Lock()
 	silent, target := g.silent, g.target
 	g.mu.Unlock()
@@ -115,10 +140,13 @@ func (g *gate) serve(c net.Conn) {
 		return
 	}
 	out, err := net.Dial("tcp", target)
-	if err != nil || !g.hold(out) {
+	if err != nil {
 		return
 	}
 	defer out.Close()
+	if !g.hold(c, out) {
+		return
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

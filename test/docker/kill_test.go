@@ -196,6 +196,13 @@ func TestEngineRestart(t *testing.T) {
 					time.Sleep(300 * time.Millisecond) // it goes on writing
 					r.quick("stop", "aa")
 				}
+				if !live {
+					// The engine starts bb again some time after it answers.
+					weirtest.Eventually(t, "bb is up again", func() (string, bool) {
+						out := r.docker("logs", "bb")
+						return out, strings.Count(out, "up") == 2
+					})
+				}
 				r.quick("stop", "bb")
 				r.gate.open()
 				whole(t, r.emu, "aa", "aa", 0, 1)
