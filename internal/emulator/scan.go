@@ -85,6 +85,33 @@ func (s *scanner) object(member func(name []byte) error) error {
 	}
 }
 
+// array reads an array, which begins at the position, and calls item for each element,
+// positioned at it.
+func (s *scanner) array(item func() error) error {
+	s.i++
+	s.space()
+	if s.peek() == ']' {
+		s.i++
+		return nil
+	}
+	for {
+		s.space()
+		if err := item(); err != nil {
+			return err
+		}
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.i++
+		case ']':
+			s.i++
+			return nil
+		default:
+			return errJSON
+		}
+	}
+}
+
 // name reads a member name, without a copy when it has no escapes.
 func (s *scanner) name() ([]byte, error) {
 	if s.peek() != '"' {
@@ -200,28 +227,7 @@ func (s *scanner) skip(depth int) error {
 	case '{':
 		return s.object(func([]byte) error { return s.skip(depth + 1) })
 	case '[':
-		s.i++
-		s.space()
-		if s.peek() == ']' {
-			s.i++
-			return nil
-		}
-		for {
-			s.space()
-			if err := s.skip(depth + 1); err != nil {
-				return err
-			}
-			s.space()
-			switch s.peek() {
-			case ',':
-				s.i++
-			case ']':
-				s.i++
-				return nil
-			default:
-				return errJSON
-			}
-		}
+		return s.array(func() error { return s.skip(depth + 1) })
 	case '"':
 		var err error
 		s.key, err = s.str(s.key[:0])

@@ -93,29 +93,8 @@ func (s *scanner) events(q *putRequest) error {
 	if s.peek() != '[' {
 		return errJSONType
 	}
-	s.i++
 	q.hasEvents = true
-	s.space()
-	if s.peek() == ']' {
-		s.i++
-		return nil
-	}
-	for {
-		s.space()
-		if err := s.event(q); err != nil {
-			return err
-		}
-		s.space()
-		switch s.peek() {
-		case ',':
-			s.i++
-		case ']':
-			s.i++
-			return nil
-		default:
-			return errJSON
-		}
-	}
+	return s.array(func() error { return s.event(q) })
 }
 
 // event reads one element of logEvents and appends it to q.
