@@ -214,6 +214,10 @@ func (o *outputPlan) pause() time.Duration {
 	return 0
 }
 
+// lateWait is the longest that events of a window that is over wait for company; Fluentd looks
+// after windows as seldom as every eleventh of timekey or timekey_wait.
+const lateWait = 5 * time.Second
+
 // linger is how long events of this output wait for company.
 func (o *outputPlan) linger() deliver.Linger {
 	b := &o.buffer
@@ -229,6 +233,9 @@ func (o *outputPlan) linger() deliver.Linger {
 	case "immediate":
 		l.Interval = 0
 	case "lazy":
+		// What comes after its window was over waits for company too, or every message of a
+		// client that catches up would become a chunk, an object of S3, of its own.
+		l.Interval = min(max(min(b.Timekey, b.TimekeyWait)/11, time.Second), lateWait)
 		end := o.window()
 		l.Hold = func(newest event.Time) time.Time { return end(newest).Time().Add(b.TimekeyWait) }
 	}

@@ -75,7 +75,7 @@ type Linger struct {
 	Bytes    int           // a lane holding this much raw data is due at once; default: what fills a request, at most 8 MiB unless the output is Sized
 	Events   int           // likewise; default 10 000, or none for an output that is Sized
 	// Hold, if set, gives the time until which a batch with this newest event time waits:
-	// flush_mode lazy waits for the end of the timekey window. It replaces Interval.
+	// flush_mode lazy waits for the end of the timekey window. The later of it and Interval holds.
 	Hold func(newest event.Time) time.Time
 }
 

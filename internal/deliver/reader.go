@@ -69,7 +69,7 @@ func (r *reader) next() bool {
 	for i := range items {
 		r.item, r.due = &items[i], due
 		if hold := d.o.Linger.Hold; hold != nil {
-			r.due = d.at(time.Now().Add(time.Until(hold(r.item.Batch.Last)))) // by the clock on the wall as it is now
+			r.due = max(due, d.at(time.Now().Add(time.Until(hold(r.item.Batch.Last))))) // by the clock on the wall as it is now
 		}
 		if d.o.Secondary != nil || d.tags {
 			r.tag = r.item.Batch.Tag
