@@ -225,6 +225,21 @@ func scrub(out, b []byte, i, o, end int) (int, int) {
 	return i, o
 }
 
+// AppendScrubbed appends a text with other bytes in place of what is not UTF-8, once for each
+// longest run that could have begun a character, as Ruby's scrub does.
+func AppendScrubbed(dst, text []byte, instead string) []byte {
+	for len(text) > 0 {
+		n, ok := runeLen(text)
+		if ok {
+			dst = append(dst, text[:n]...)
+		} else {
+			dst = append(dst, instead...)
+		}
+		text = text[n:]
+	}
+	return dst
+}
+
 // runeLen says how many bytes the character takes that s begins with (s is not empty). If
 // ok is false they are not a character but the longest part of one, or one byte.
 func runeLen(s []byte) (n int, ok bool) {

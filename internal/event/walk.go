@@ -134,6 +134,12 @@ func skip(b []byte, i, n, depth int) (int, error) {
 	return i, nil
 }
 
+// IsMap says whether c begins a map.
+func IsMap(c byte) bool { return c&0xf0 == 0x80 || c == 0xde || c == 0xdf }
+
+// IsBin says whether c begins binary data.
+func IsBin(c byte) bool { return c >= 0xc4 && c <= 0xc6 }
+
 func isArray(c byte) bool { return c&0xf0 == 0x90 || c == 0xdc || c == 0xdd }
 
 // ArrayHeader reads an array's length at b[i]; the first element is at the index returned.

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
+	"weir/internal/parser"
 	"weir/internal/ruby/expr"
 )
 
@@ -14,7 +15,8 @@ import (
 type Filter interface {
 	// Apply reads the entries of src, which have passed event.Check, and appends those
 	// that go on, changed or not, to dst. It returns the grown dst and how many events go
-	// on and how many failed; the others were filtered. When nothing changes it may return
+	// on and how many failed; the others were filtered. An event may make several: s.Made
+	// grows by those beyond the first. When nothing changes it may return
 	// src itself instead of a copy.
 	Apply(s *Scratch, tag string, src, dst []byte) (out []byte, kept, failed int)
 }
@@ -22,17 +24,20 @@ type Filter interface {
 // Scratch is working memory that a filter may use during Apply. Each goroutine has its own.
 type Scratch struct {
 	Buf []byte
+	// Made counts the events that filters made beyond those that came in.
+	Made int
 	// Errors takes the events that fail; nil if nobody wants them.
 	Errors ErrorSink
 
 	sub     subject
 	ruby    expr.Machine
-	results []expr.Value // of the templates of one event
-	record  []byte       // a record under construction
-	parsed  []byte       // the fields of a parsed text
-	text    []byte       // a text under construction
-	fields  []field      // the expanded fields of one event
-	parts   []span       // the parts of a tag
+	results []expr.Value   // of the templates of one event
+	record  []byte         // a record under construction
+	parsed  []byte         // text of an event that is held
+	records parser.Records // of a parsed text
+	text    []byte         // a text under construction
+	fields  []field        // the expanded fields of one event
+	parts   []span         // the parts of a tag
 }
 
 // ErrorSink takes events that a filter could not process. Fluentd sends them to the label

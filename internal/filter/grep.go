@@ -166,7 +166,7 @@ func (c *condition) match(s *Scratch, record []byte) bool {
 		}
 	}
 	if !utf8.Valid(text) {
-		s.text = append(s.text[:0], strings.ToValidUTF8(string(text), "?")...)
+		s.text = event.AppendScrubbed(s.text[:0], text, "?")
 		text = s.text
 	}
 	return c.pattern.Match(text)

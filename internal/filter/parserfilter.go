@@ -1,8 +1,8 @@
 package filter
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"weir/internal/config"
@@ -32,6 +32,8 @@ type Parser struct {
 	path   event.Path
 	remove *event.PathSet // nil: the field stays
 	parse  parser.Parser
+	// replace says that what is not UTF-8 is replaced: parsers that take anything get it.
+	replace bool
 }
 
 // newParser builds a parser filter. Mistakes are noted in d; the result is then nil.
@@ -63,6 +65,7 @@ func newParser(s *fluentconf.Section, env Env, d *config.Diagnostics) Filter {
 	if len(d.Errors) > before {
 		return nil
 	}
+	f.replace = p.ReplaceInvalid && !parser.AnyBytes(f.parse)
 	return f
 }
 
@@ -87,84 +90,171 @@ func legacyParse(s *fluentconf.Section) (own, inner *fluentconf.Section) {
 	return &o, &i
 }
 
-// Apply implements Filter. An event whose text is missing or cannot be parsed fails, unless
-// reserve_data lets it go on; the sink is told in either case. Without
-// emit_invalid_record_to_error such an event is filtered.
+// maxMade bounds the bytes of a batch that are copies of records whose text holds several:
+// with reserve_data each event made of it has the whole record.
+const maxMade = 64 << 20
+
+// Apply implements Filter. A text may hold several records, each of which makes an event. The
+// sink is told of every part of a text that holds none, and reserve_data lets the event go on
+// in its place. Where nothing goes on the event has failed; without
+// emit_invalid_record_to_error it is filtered.
 func (f *Parser) Apply(s *Scratch, tag string, src, dst []byte) (out []byte, kept, failed int) {
+	room := maxMade
 	for len(src) > 0 {
 		e, n, err := event.Next(src)
 		if err != nil {
 			break // cannot be: src has passed Check
 		}
-		whole := src[:n]
+		o := origin{tag: tag, entry: e, whole: src[:n], room: room}
 		src = src[n:]
-		t, ok, wrong := f.one(s, e)
-		if !ok && f.p.EmitInvalid {
-			s.fail(tag, whole, wrong)
+		dst = f.one(s, &o, dst)
+		room = o.room
+		kept += o.made
+		s.Made += max(o.made-1, 0)
+		if o.made == 0 && o.failed && f.p.EmitInvalid {
+			failed++
 		}
-		if !ok && !f.p.ReserveData {
-			if f.p.EmitInvalid {
-				failed++
-			}
-			continue
-		}
-		record := e.Record
-		if ok && f.remove != nil && f.p.ReserveData {
-			s.record = event.AppendWithout(s.record[:0], record, f.remove)
-			record = s.record
-		}
-		dst = event.AppendEntryHeader(dst, t)
-		at, count := len(dst), 0
-		dst = event.OpenMap(dst)
-		if f.p.ReserveData {
-			dst, count = mergeOld(s, dst, record)
-		}
-		for i := range s.fields {
-			if fd := &s.fields[i]; !fd.used {
-				dst = append(dst, s.Buf[fd.from:fd.end]...)
-				count++
-			}
-		}
-		dst = event.CloseMap(dst, at, count)
-		kept++
 	}
 	return dst, kept, failed
 }
 
-// one parses the text of an event into s.fields. After a failure the fields are those that
-// reserve_data adds all the same, and wrong says what it was.
-func (f *Parser) one(s *Scratch, e event.Entry) (t event.Time, ok bool, wrong string) {
-	s.Buf, s.fields = s.Buf[:0], s.fields[:0]
-	v, found := f.path.Find(e.Record)
+// origin is an event and what becomes of it.
+type origin struct {
+	tag    string
+	entry  event.Entry // its record changes when the text's field is removed
+	whole  []byte
+	room   int  // of maxMade
+	made   int  // events
+	failed bool // not all of it could be parsed
+}
+
+// one appends the events that one makes.
+func (f *Parser) one(s *Scratch, o *origin, dst []byte) []byte {
+	v, found := f.path.Find(o.entry.Record)
 	if !found || v[0] == 0xc0 {
-		f.wrap(s, nil)
-		return e.Time, false, f.p.KeyName + " does not exist"
+		f.fail(s, o, f.p.KeyName+" does not exist")
+		if f.p.ReserveData {
+			dst, _ = f.event(s, o, dst, o.entry.Time, nil)
+		}
+		return dst
 	}
-	text, _, err := event.Bytes(v, 0)
+	text, err := f.parseText(s, v)
+	if !f.affordable(s, o, len(v)) {
+		f.fail(s, o, "its text holds too many records")
+		return dst
+	}
+	removed := f.remove == nil || !f.p.ReserveData
+	for i := range s.records.Found {
+		found := &s.records.Found[i]
+		t, parsed := found.Time, []byte(nil)
+		if found.Err != nil || !found.HasTime || f.p.ReserveTime {
+			t = o.entry.Time
+		}
+		if found.Err != nil {
+			f.fail(s, o, unmatched(text))
+			if !f.p.ReserveData {
+				continue
+			}
+		} else if parsed = s.records.Record(found); !removed {
+			s.record = event.AppendWithout(s.record[:0], o.entry.Record, f.remove)
+			o.entry.Record, removed = s.record, true
+		}
+		var ok bool
+		if dst, ok = f.event(s, o, dst, t, parsed); !ok {
+			err = errName
+			break
+		}
+	}
+	if err != nil {
+		f.fail(s, o, err.Error()+": "+unmatched(text))
+		if o.made == 0 && f.p.ReserveData && !f.p.EmitInvalid { // it is said nowhere, and would be lost
+			dst = append(dst, o.whole...)
+			o.made++
+		}
+	}
+	return dst
+}
+
+var errName = errors.New("the name of a field is no text")
+
+// affordable says whether there is room for the copies of the record that the text asks for;
+// value is the length of the text in it.
+func (f *Parser) affordable(s *Scratch, o *origin, value int) bool {
+	if len(s.records.Found) < 2 {
+		return true
+	}
+	cost := 0
+	for i := range s.records.Found {
+		if s.records.Found[i].Err != nil && f.p.EmitInvalid {
+			cost += len(o.whole)
+		}
+		if f.p.ReserveData {
+			cost += len(o.whole)
+			if f.remove != nil {
+				cost -= value
+			}
+		}
+	}
+	if cost > o.room {
+		return false
+	}
+	o.room -= cost
+	return true
+}
+
+// parseText parses the value of the field into s.records. text is for messages.
+func (f *Parser) parseText(s *Scratch, v []byte) (text []byte, err error) {
+	s.records.Reset()
+	text, _, err = event.Bytes(v, 0)
 	if err != nil {
 		s.text = event.AppendText(s.text[:0], v)
+		return s.text, f.parse.ParseValue(&s.records, v)
+	}
+	if f.replace && !event.IsBin(v[0]) && !utf8.Valid(text) {
+		s.text = event.AppendScrubbed(s.text[:0], text, "?")
 		text = s.text
 	}
-	if f.p.ReplaceInvalid && !utf8.Valid(text) {
-		s.text = append(s.text[:0], strings.ToValidUTF8(string(text), "?")...)
-		text = s.text
+	return text, f.parse.Parse(&s.records, text)
+}
+
+func unmatched(text []byte) string {
+	const most = 1024 // of the text in a message
+	return fmt.Sprintf("pattern not matched with data '%s'", text[:min(len(text), most)])
+}
+
+// fail tells the sink of the event.
+func (f *Parser) fail(s *Scratch, o *origin, message string) {
+	o.failed = true
+	if f.p.EmitInvalid {
+		s.fail(o.tag, o.whole, message)
 	}
-	parsed, t, hasTime, err := f.parse.Parse(s.parsed[:0], text)
-	s.parsed = parsed[:0]
-	if err != nil {
-		f.wrap(s, nil)
-		const most = 1024 // of the text in a message
-		return e.Time, false, fmt.Sprintf("pattern not matched with data '%s'", text[:min(len(text), most)])
+}
+
+// event appends an event of the fields that were parsed; nil for none. It is false for
+// fields that cannot be named.
+func (f *Parser) event(s *Scratch, o *origin, dst []byte, t event.Time, parsed []byte) ([]byte, bool) {
+	s.Buf, s.fields = s.Buf[:0], s.fields[:0]
+	if !f.wrap(s, parsed) {
+		return dst, false
 	}
-	if !hasTime || f.p.ReserveTime {
-		t = e.Time
+	dst = event.AppendEntryHeader(dst, t)
+	at, count := len(dst), 0
+	dst = event.OpenMap(dst)
+	if f.p.ReserveData {
+		dst, count = mergeOld(s, dst, o.entry.Record)
 	}
-	f.wrap(s, parsed)
-	return t, true, ""
+	for i := range s.fields {
+		if fd := &s.fields[i]; !fd.used {
+			dst = append(dst, s.Buf[fd.from:fd.end]...)
+			count++
+		}
+	}
+	o.made++
+	return event.CloseMap(dst, at, count), true
 }
 
 // wrap makes fields of what was parsed; nil is an empty map.
-func (f *Parser) wrap(s *Scratch, parsed []byte) {
+func (f *Parser) wrap(s *Scratch, parsed []byte) bool {
 	n, i := 0, 0
 	if parsed != nil {
 		n, i, _ = event.MapHeader(parsed, 0)
@@ -176,17 +266,27 @@ func (f *Parser) wrap(s *Scratch, parsed []byte) {
 	}
 	for range n {
 		key, value, err := event.Bytes(parsed, i)
-		if err != nil {
-			break // cannot be: parsers write texts
+		if err != nil { // of the parser msgpack: it stays what it is
+			if f.p.InjectKeyPrefix != "" {
+				return false
+			}
+			if value, err = event.Skip(parsed, i); err != nil {
+				return false
+			}
+			key = nil
 		}
 		end, err := event.Skip(parsed, value)
 		if err != nil {
-			break
+			return false
 		}
 		inner := field{from: len(s.Buf)}
-		s.Buf = event.AppendStrHeader(s.Buf, len(f.p.InjectKeyPrefix)+len(key))
-		inner.text = len(s.Buf)
-		s.Buf = append(append(s.Buf, f.p.InjectKeyPrefix...), key...)
+		if inner.text = inner.from; key == nil {
+			s.Buf = append(s.Buf, parsed[i:value]...)
+		} else {
+			s.Buf = event.AppendStrHeader(s.Buf, len(f.p.InjectKeyPrefix)+len(key))
+			inner.text = len(s.Buf)
+			s.Buf = append(append(s.Buf, f.p.InjectKeyPrefix...), key...)
+		}
 		inner.value = len(s.Buf)
 		s.Buf = append(s.Buf, parsed[value:end]...)
 		inner.end = len(s.Buf)
@@ -199,6 +299,7 @@ func (f *Parser) wrap(s *Scratch, parsed []byte) {
 		fd.end = len(s.Buf)
 		s.fields = append(s.fields, fd)
 	}
+	return true
 }
 
 func (f *Parser) begin(s *Scratch, key string) field {

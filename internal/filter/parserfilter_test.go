@@ -29,7 +29,7 @@ func TestParserFilter(t *testing.T) {
 		{"missing, reserved", "key_name log\nreserve_data true" + json, `{"y":1}`, `{"y":1}`, "log does not exist", 0},
 		{"missing, reserved, hash", "key_name log\nreserve_data true\nhash_value_field h" + json, `{"y":1}`, `{"y":1,"h":{}}`, "log does not exist", 0},
 		{"nil", "key_name log" + json, `{"log":null}`, "failed", "log does not exist", 0},
-		{"number", "key_name log\n<parse>\n@type none\n</parse>", `{"log":5}`, `{"message":"5"}`, "", 0},
+		{"number", "key_name log\n<parse>\n@type none\n</parse>", `{"log":5}`, `{"message":5}`, "", 0},
 		{"regexp type", "key_name log\n<parse>\n@type /^(?<a>.)(?<b>.)/\n</parse>", `{"log":"xy"}`, `{"a":"x","b":"y"}`, "", 0},
 		{"old form", "key_name log\nreserve_data true\nformat /^(?<a>.)(?<b>.)/\ntypes b:integer", `{"log":"x7"}`, `{"log":"x7","a":"x","b":7}`, "", 0},
 		{"wide", "key_name log\nreserve_data true" + json, `{"log":"{\"n\":1,\"o\":2}","a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1}`, `{"log":"{\"n\":1,\"o\":2}","a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"o":2}`, "", 0},
@@ -64,8 +64,38 @@ func TestParserFilter(t *testing.T) {
 	}
 }
 
+// A text that would make too much is an error, and only its event.
+func TestParserFilterIsBounded(t *testing.T) {
+	f, _ := build(t, "@type parser\nkey_name log\nreserve_data true\n<parse>\n@type json\n</parse>")
+	long := `"[` + strings.Repeat("{},", 10_000) + `{}]"`
+	src := entry(t, 1, `{"log":"[{\"a\":1},{\"a\":2}]"}`)
+	for range 2 {
+		src = append(src, entry(t, 2, `{"log":`+long+`}`)...)
+	}
+	src = append(src, entry(t, 3, `{"log":"[{},5,{}]"}`)...)
+	errs := &sink{}
+	s := &Scratch{Errors: errs}
+	out, kept, failed := f.Apply(s, "t", src, nil)
+	if kept != 2+3 || failed != 2 || s.Made != 1+2 || len(out) > 1000 {
+		t.Errorf("kept %d, failed %d, made %d, %d bytes", kept, failed, s.Made, len(out))
+	}
+	if len(errs.messages) != 3 || !strings.HasSuffix(errs.messages[1], "too many records") || !strings.HasSuffix(errs.messages[2], "data '[{},5,{}]'") {
+		t.Errorf("%d messages", len(errs.messages))
+	}
+}
+
+func TestParserFilterDoesNotAllocate(t *testing.T) {
+	f, _ := build(t, "@type parser\nkey_name log\nreserve_data true\nremove_key_name_field true\n<parse>\n@type json\n</parse>")
+	src := entry(t, 1, `{"log":"{\"a\":1,\"b\":\"x\"}","c":2}`)
+	src = append(src, entry(t, 2, `{"log":"[{\"a\":1},{\"b\":1}]","c":2}`)...)
+	s, dst := &Scratch{}, []byte(nil)
+	if n := testing.AllocsPerRun(100, func() { dst, _, _ = f.Apply(s, "t", src, dst[:0]) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestParserFilterInvalid(t *testing.T) {
-	f, _ := build(t, "@type parser\nkey_name log\nreplace_invalid_sequence true\n<parse>\n@type none\n</parse>")
+	f, _ := build(t, "@type parser\nkey_name log\nreplace_invalid_sequence true\n<parse>\n@type /(?<message>.*)/\n</parse>")
 	record := event.AppendStr(event.AppendStr(event.AppendMapHeader(nil, 1), "log"), "a\xffb")
 	out, _, _ := f.Apply(&Scratch{}, "t", event.AppendEntry(nil, 1, record), nil)
 	e, _, err := event.Next(out)

@@ -34,6 +34,7 @@ type LTSVParams struct {
 
 // columns are fields without names in the line.
 type columns struct {
+	textOnly
 	keys      [][]byte // as msgpack
 	delimiter []byte
 	rest      *shared
@@ -61,9 +62,12 @@ func (b *builder) csv() Parser {
 	return &csvParser{b.columns(p.Keys, p.Delimiter, &p.Common)}
 }
 
-func (p *csvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+// Parse implements Parser.
+func (p *csvParser) Parse(r *Records, line []byte) error { return r.add(p.parse(r.buf, line)) }
+
+func (p *csvParser) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	if len(line) == 0 {
-		return dst, 0, false, fmt.Errorf("%w as CSV: the line is empty", ErrParse)
+		return dst, 0, false, errUnmatched
 	}
 	out = event.AppendMapHeader(dst, len(p.keys))
 	rest, more := line, true
@@ -77,13 +81,22 @@ func (p *csvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime b
 			return dst, 0, false, err
 		}
 	}
+	for end := len(out); more; out = out[:end] { // columns beyond the keys are looked at too
+		if out, rest, more, err = p.field(out, rest); err != nil {
+			return dst, 0, false, err
+		}
+	}
 	return p.rest.finish(dst, out)
 }
 
-// field reads one column. An empty one without quotes is nil, as in Ruby.
+// field reads one column; none follows behind an end of line. An empty one without quotes is
+// nil, as in Ruby.
 func (p *csvParser) field(dst, b []byte) (out, rest []byte, more bool, err error) {
 	if len(b) == 0 || b[0] != '"' {
 		text, rest, more := bytes.Cut(b, p.delimiter)
+		if i := bytes.IndexAny(text, "\r\n"); i >= 0 {
+			text, more = text[:i], false
+		}
 		if bytes.IndexByte(text, '"') >= 0 {
 			return dst, nil, false, fmt.Errorf("%w as CSV: a quote inside a column without quotes", ErrParse)
 		}
@@ -105,7 +118,7 @@ func (p *csvParser) field(dst, b []byte) (out, rest []byte, more bool, err error
 		text, b = append(text, '"'), b[1:]
 	}
 	dst = event.AppendStr(dst, text)
-	if len(b) == 0 {
+	if len(b) == 0 || b[0] == '\r' || b[0] == '\n' {
 		return dst, nil, false, nil
 	}
 	if !bytes.HasPrefix(b, p.delimiter) {
@@ -130,7 +143,10 @@ func tab(delimiter string) string {
 	return delimiter
 }
 
-func (p *tsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+// Parse implements Parser.
+func (p *tsvParser) Parse(r *Records, line []byte) error { return r.add(p.parse(r.buf, line)) }
+
+func (p *tsvParser) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	out = event.AppendMapHeader(dst, len(p.keys))
 	rest, more := line, len(line) > 0
 	for i, key := range p.keys {
@@ -149,6 +165,7 @@ func (p *tsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime b
 }
 
 type ltsvParser struct {
+	textOnly
 	delimiter, label []byte
 	pattern          *rx.Regexp // in place of delimiter; nil for none
 	rest             *shared
@@ -160,10 +177,14 @@ func (b *builder) ltsv() Parser {
 	if p.LabelDelimiter == "" {
 		b.d.Error(b.pos, "the label_delimiter is empty", "")
 	}
-	return &ltsvParser{[]byte(tab(p.Delimiter)), []byte(p.LabelDelimiter), p.Pattern, b.common(&p.Common, commonDefaults{timeKey: "time"})}
+	return &ltsvParser{delimiter: []byte(tab(p.Delimiter)), label: []byte(p.LabelDelimiter), pattern: p.Pattern,
+		rest: b.common(&p.Common, commonDefaults{timeKey: "time"})}
 }
 
-func (p *ltsvParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+// Parse implements Parser.
+func (p *ltsvParser) Parse(r *Records, line []byte) error { return r.add(p.parse(r.buf, line)) }
+
+func (p *ltsvParser) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	at, count := len(dst), 0
 	out = event.OpenMap(dst)
 	for more := len(line) > 0; more; {

@@ -10,7 +10,10 @@ import (
 // csvParser refuses, and a line with fewer columns than keys makes fewer fields.
 type csvFast struct{ columns }
 
-func (p *csvFast) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+// Parse implements Parser.
+func (p *csvFast) Parse(r *Records, line []byte) error { return r.add(p.parse(r.buf, line)) }
+
+func (p *csvFast) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	at, count := len(dst), 0
 	out = event.OpenMap(dst)
 	var parts []string

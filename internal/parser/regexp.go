@@ -2,8 +2,6 @@ package parser
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"weir/internal/config"
 	"weir/internal/event"
@@ -20,6 +18,7 @@ type RegexpParams struct {
 
 // regexpParser makes fields of the named groups of an expression.
 type regexpParser struct {
+	textOnly
 	re     *rx.Regexp
 	groups []group
 	rest   *shared
@@ -86,15 +85,32 @@ func (b *builder) fromRegexp(re *rx.Regexp, p *Common, def commonDefaults) *rege
 	return r
 }
 
-func (r *regexpParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+// Parse implements Parser.
+func (p *regexpParser) Parse(r *Records, line []byte) error { return r.add(p.parse(r.buf, line)) }
+
+func (r *regexpParser) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	var buf [64]int
-	loc, err := r.re.AppendSubmatchIndex(buf[:0], line)
+	loc, err := r.match(buf[:0], line)
 	if err != nil {
-		return dst, 0, false, fmt.Errorf("%w: %w", ErrParse, err)
+		return dst, 0, false, err
 	}
-	if loc == nil {
-		return dst, 0, false, fmt.Errorf("%w: pattern not matched", ErrParse)
+	return r.fields(dst, line, loc)
+}
+
+// match appends where the groups are in line to buf.
+func (r *regexpParser) match(buf []int, line []byte) ([]int, error) {
+	loc, err := r.re.AppendSubmatchIndex(buf, line)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errUnmatched, err)
+	case loc == nil:
+		return nil, errUnmatched
 	}
+	return loc, nil
+}
+
+// fields makes a record of the groups.
+func (r *regexpParser) fields(dst, line []byte, loc []int) (out []byte, t event.Time, hasTime bool, err error) {
 	at, count := len(dst), 0
 	out = event.OpenMap(dst)
 	for i := range r.groups {
@@ -131,93 +147,4 @@ func (g *group) text(line []byte, loc []int) (text []byte, ok bool) {
 		}
 	}
 	return text, ok
-}
-
-// MultilineParams are the parameters of @type multiline.
-type MultilineParams struct {
-	Common
-	FormatFirstline string `conf:"format_firstline" doc:"expression that the first line of an event matches; the source that reads lines uses it"`
-	multilineFormats
-}
-
-// Multiline is the parser of that type. It parses the joined lines of one event; whoever
-// reads the lines asks FirstLine where an event begins.
-type Multiline struct {
-	*regexpParser
-	first *rx.Regexp // nil: each line begins one
-}
-
-// FirstLine says whether a line begins a new event.
-func (m *Multiline) FirstLine(line []byte) bool { return m.first == nil || m.first.Match(line) }
-
-func (b *builder) multiline() Parser {
-	var p MultilineParams
-	config.Decode(b.s, &p, b.d)
-	var joined strings.Builder
-	for i, f := range p.list() {
-		if f == "" {
-			for k, later := range p.list()[i:] {
-				if later != "" {
-					b.d.Error(b.pos, "format"+strconv.Itoa(i+1)+" is missing, but format"+strconv.Itoa(i+k+1)+" is there", "number the formats without gaps")
-					return nil
-				}
-			}
-			break
-		}
-		if len(f) < 2 || f[0] != '/' || f[len(f)-1] != '/' {
-			b.d.Error(b.pos, "format"+strconv.Itoa(i+1)+" is not between slashes", "write /…/")
-			return nil
-		}
-		joined.WriteString(f[1 : len(f)-1])
-	}
-	if joined.Len() == 0 {
-		b.d.Error(b.pos, "the multiline parser needs format1", "add format1 /…(?<message>.*)/")
-		return nil
-	}
-	m := &Multiline{}
-	var err error
-	if f := p.FormatFirstline; f != "" {
-		if m.first, err = rx.ParseLiteral(f); err != nil {
-			b.d.Error(b.pos, "format_firstline: "+err.Error(), "")
-			return nil
-		}
-	}
-	re, err := rx.Compile(joined.String(), rx.Options{DotAll: true})
-	if err != nil {
-		b.d.Error(b.pos, err.Error(), "")
-		return nil
-	}
-	if m.regexpParser = b.fromRegexp(re, &p.Common, commonDefaults{timeKey: "time"}); m.regexpParser == nil {
-		return nil
-	}
-	return m
-}
-
-// multilineFormats are format1 to format20.
-type multilineFormats struct {
-	Format1  string `conf:"format1" doc:"expression of the event's lines; those that follow are joined to it"`
-	Format2  string `conf:"format2"`
-	Format3  string `conf:"format3"`
-	Format4  string `conf:"format4"`
-	Format5  string `conf:"format5"`
-	Format6  string `conf:"format6"`
-	Format7  string `conf:"format7"`
-	Format8  string `conf:"format8"`
-	Format9  string `conf:"format9"`
-	Format10 string `conf:"format10"`
-	Format11 string `conf:"format11"`
-	Format12 string `conf:"format12"`
-	Format13 string `conf:"format13"`
-	Format14 string `conf:"format14"`
-	Format15 string `conf:"format15"`
-	Format16 string `conf:"format16"`
-	Format17 string `conf:"format17"`
-	Format18 string `conf:"format18"`
-	Format19 string `conf:"format19"`
-	Format20 string `conf:"format20"`
-}
-
-func (f *multilineFormats) list() []string {
-	return []string{f.Format1, f.Format2, f.Format3, f.Format4, f.Format5, f.Format6, f.Format7, f.Format8, f.Format9, f.Format10,
-		f.Format11, f.Format12, f.Format13, f.Format14, f.Format15, f.Format16, f.Format17, f.Format18, f.Format19, f.Format20}
 }

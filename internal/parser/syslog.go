@@ -2,6 +2,7 @@ package parser
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,13 @@ const (
 
 // syslogParser chooses between the two forms.
 type syslogParser struct {
-	old, new Parser // nil if that form is not expected
+	textOnly
+	old, new syslogForm // nil if that form is not expected
+}
+
+// syslogForm reads one of them.
+type syslogForm interface {
+	parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error)
 }
 
 func (b *builder) syslog() Parser {
@@ -58,12 +65,14 @@ func (b *builder) syslog() Parser {
 	return s
 }
 
-func (b *builder) syslogOld(p *SyslogParams) Parser {
+func (b *builder) syslogOld(p *SyslogParams) syslogForm {
 	def := commonDefaults{timeKey: "time", timeFormat: syslogTime}
 	if p.Engine == "string" {
-		return &syslogWords{rest: b.common(&p.Common, def), priority: p.WithPriority, colonless: p.Colonless, words: timeWords(p.TimeFormat, syslogTime)}
+		return &syslogWords{rest: b.common(&p.Common, def), priority: p.WithPriority, colonless: p.Colonless, words: timeWords(p.TimeFormat, syslogTime),
+			usual: p.TimeFormat == "" || strings.HasPrefix(p.TimeFormat, syslogTime)}
 	}
-	text := fmt.Sprintf(syslogOld, timeExpression(timeWords(p.TimeFormat, syslogTime)))
+	words := timeWords(p.TimeFormat, syslogTime)
+	text := fmt.Sprintf(syslogOld, timeExpression(words))
 	switch {
 	case p.WithPriority:
 		text = syslogPriority + text
@@ -77,17 +86,18 @@ func (b *builder) syslogOld(p *SyslogParams) Parser {
 		return nil
 	}
 	r.edit = syslogValue
-	return r
+	return &syslogLines{r, p.WithPriority, false, words}
 }
 
-func (b *builder) syslogNew(p *SyslogParams) Parser {
+func (b *builder) syslogNew(p *SyslogParams) syslogForm {
 	own := p.Common
 	if own.TimeFormat == "" || p.MessageFormat == "auto" {
 		own.TimeFormat = p.TimeFormat5424
 	}
 	own.TimeType, own.TimeFallbacks = "mixed", []string{syslogTimeNew}
-	text := fmt.Sprintf(syslogNew, timeExpression(timeWords(own.TimeFormat, "")))
-	if p.WithPriority || p.MessageFormat == "auto" {
+	words, priority := timeWords(own.TimeFormat, ""), p.WithPriority || p.MessageFormat == "auto"
+	text := fmt.Sprintf(syslogNew, timeExpression(words))
+	if priority {
 		text = syslogPriority + syslogVersion + text
 	} else {
 		text = `\A` + text
@@ -97,7 +107,52 @@ func (b *builder) syslogNew(p *SyslogParams) Parser {
 		return nil
 	}
 	r.edit = syslogValue
-	return r
+	return &syslogLines{r, priority, priority, words}
+}
+
+// syslogLines reads one form by its expression.
+type syslogLines struct {
+	*regexpParser
+	priority, version bool // stand before the time
+	words             int  // of the time
+}
+
+var errSyslogTime = fmt.Errorf("%w: the line does not begin with a time", ErrParse)
+
+func (p *syslogLines) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+	out, t, hasTime, err = p.regexpParser.parse(dst, line)
+	if errors.Is(err, errUnmatched) && !p.timed(line) {
+		err = errSyslogTime
+	}
+	return out, t, hasTime, err
+}
+
+// timed says whether a line that does not match has its time at least. Without its priority
+// it is not looked at.
+func (p *syslogLines) timed(line []byte) bool {
+	if p.priority {
+		i := bytes.IndexByte(line, '>')
+		if i < 2 || i > 4 || line[0] != '<' {
+			return true
+		}
+		line = line[i+1:]
+	}
+	if p.version {
+		_, line, _ = bytes.Cut(line, []byte(" "))
+	}
+	stamp := make([]byte, 0, len(line))
+	for n := 0; ; n++ {
+		word, rest, more := bytes.Cut(bytes.TrimLeft(line, " "), []byte(" "))
+		if !more {
+			return false // another word follows a time
+		}
+		if stamp, line = append(stamp, word...), rest; n == p.words-1 {
+			break
+		}
+		stamp = append(stamp, ' ')
+	}
+	_, _, ok := p.rest.times.read(event.AppendStr(nil, stamp))
+	return ok
 }
 
 // timeWords is how many words a time of a layout has.
@@ -133,12 +188,15 @@ func syslogValue(dst []byte, name string, text []byte) ([]byte, bool) {
 	return event.AppendStr(dst, text), false
 }
 
-func (p *syslogParser) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
+// Parse implements Parser.
+func (p *syslogParser) Parse(r *Records, line []byte) error { return r.add(p.parse(r.buf, line)) }
+
+func (p *syslogParser) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	r := p.old
 	if r == nil || p.new != nil && isNewSyslog(line) {
 		r = p.new
 	}
-	return r.Parse(dst, line)
+	return r.parse(dst, line)
 }
 
 // isNewSyslog says whether a line begins with a priority and the version of RFC 5424.
@@ -155,18 +213,22 @@ func isNewSyslog(line []byte) bool {
 type syslogWords struct {
 	rest                *shared
 	priority, colonless bool
-	words               int // of the time
+	words               int  // of the time
+	usual               bool // the time is written as in RFC 3164
 }
 
-func (p *syslogWords) Parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
-	bad := fmt.Errorf("%w: not a syslog line", ErrParse)
+func (p *syslogWords) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
 	var pri []byte
 	if p.priority {
 		i := bytes.IndexByte(line, '>')
 		if i < 2 || line[0] != '<' {
-			return dst, 0, false, bad
+			return dst, 0, false, errUnmatched
 		}
 		pri, line = line[1:i], line[i+1:]
+	}
+	const usual = 15 // bytes of a time
+	if p.usual && (len(line) <= usual || line[usual] != ' ' && line[usual] != '.') {
+		return dst, 0, false, errUnmatched
 	}
 	end := -1
 	for range p.words {
@@ -175,14 +237,14 @@ func (p *syslogWords) Parse(dst, line []byte) (out []byte, t event.Time, hasTime
 		}
 		i := bytes.IndexByte(line[end+1:], ' ')
 		if i < 0 {
-			return dst, 0, false, bad
+			return dst, 0, false, errUnmatched
 		}
 		end += 1 + i
 	}
 	stamp := line[:end]
 	host, rest, ok := bytes.Cut(line[end+1:], []byte(" "))
 	if !ok {
-		return dst, 0, false, bad
+		return dst, 0, false, errUnmatched
 	}
 	at, count := len(dst), 0
 	out = event.OpenMap(dst)

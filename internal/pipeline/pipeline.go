@@ -257,11 +257,11 @@ func (d *doubling) hit() (n uint64, say bool) {
 // walk runs the filters of a node and notes what goes where.
 func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int) {
 	if len(n.Filters) > 0 {
-		before := b.Count
-		bad := 0
+		before, bad := b.Count, 0
+		w.scratch.Made = 0
 		b, bad = w.filter(n.Filters, b)
 		failed += bad
-		filtered += before - b.Count - bad
+		filtered += before + w.scratch.Made - b.Count - bad
 	}
 	ends := n.Ends
 	if n.Turn != nil {

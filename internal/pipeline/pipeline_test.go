@@ -239,6 +239,38 @@ func TestFiltersOnTheWay(t *testing.T) {
 	}
 }
 
+// twice makes two events of one whose number is even.
+type twice struct{}
+
+func (twice) Apply(s *filter.Scratch, _ string, src, dst []byte) (out []byte, kept, failed int) {
+	for b := src; len(b) > 0; {
+		e, n, err := event.Next(b)
+		if err != nil {
+			panic(err)
+		}
+		if dst, kept = append(dst, b[:n]...), kept+1; e.Record[3]%2 == 0 {
+			dst, kept, s.Made = append(dst, b[:n]...), kept+1, s.Made+1
+		}
+		b = b[n:]
+	}
+	return dst, kept, 0
+}
+
+// A filter that makes several events of one does not hide what another takes out.
+func TestEventsMadeOnTheWay(t *testing.T) {
+	s := newStore(t, "s", 1<<20, buffer.Throw)
+	in := ingress(&Node{Filters: []filter.Filter{rule{drop: 5}, twice{}, rule{fail: 7}}, Ends: []End{end(s)}})
+	for range 2 {
+		if _, err := in.Emit(context.Background(), entries(1, 30)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// 30 come in; 6 are filtered; 12 of the others become two; 7, 14, 14, 21, 28, 28 fail.
+	if b := s.Book.Sheet(); b.Admitted != 84 || b.Filtered != 12 || b.Dropped[ledger.FilterFailed] != 12 || b.Pending() != 60 {
+		t.Errorf("%+v", b)
+	}
+}
+
 func TestAllFilteredIsTakenAndWaitsForNothing(t *testing.T) {
 	s := newStore(t, "s", 1<<20, buffer.Throw)
 	in := ingress(&Node{Filters: []filter.Filter{rule{drop: 1}}, Ends: []End{end(s)}})

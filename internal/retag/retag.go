@@ -186,16 +186,7 @@ func appendValue(dst, v []byte) []byte {
 	if utf8.Valid(b) {
 		return append(dst, b...)
 	}
-	for len(b) > 0 {
-		c, n := utf8.DecodeRune(b)
-		if c == utf8.RuneError && n == 1 {
-			dst = append(dst, '?')
-		} else {
-			dst = append(dst, b[:n]...)
-		}
-		b = b[n:]
-	}
-	return dst
+	return event.AppendScrubbed(dst, b, "?")
 }
 
 func (s *Scratch) begin() {

@@ -63,7 +63,7 @@ type Input struct {
 
 	rest    []byte // of a line
 	entries []byte
-	record  []byte
+	records parser.Records
 	count   int
 	first   event.Time
 	last    event.Time
@@ -187,18 +187,35 @@ func (in *Input) lines(work context.Context, e input.Emitter, b []byte) {
 	}
 }
 
-// line adds one event to the batch.
+// line adds the events of a line to the batch. One that cannot be parsed, or not as a whole,
+// is an event as it is.
 func (in *Input) line(work context.Context, e input.Emitter, line []byte) {
 	if in.json && len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	out, t, hasTime, err := in.parse.Parse(in.record[:0], line)
+	in.records.Reset()
+	err := in.parse.Parse(&in.records, line)
+	for i := range in.records.Found {
+		if f := &in.records.Found[i]; f.Err == nil {
+			in.add(work, e, f)
+		} else if err == nil {
+			err = f.Err
+		}
+	}
 	if err != nil {
 		in.complain(err)
-		out, _, _, _ = in.plain.Parse(in.record[:0], line) // takes anything
+		in.records.Reset()
+		if err := in.plain.Parse(&in.records, line); err == nil { // it takes anything
+			in.add(work, e, &in.records.Found[0])
+		}
 	}
-	in.record = out
-	if !hasTime {
+	in.records.Shrink(MaxLine)
+}
+
+// add adds one event to the batch.
+func (in *Input) add(work context.Context, e input.Emitter, f *parser.Found) {
+	t := f.Time
+	if !f.HasTime {
 		t = event.FromTime(time.Now())
 	}
 	if in.count == 0 || t < in.first {
@@ -208,7 +225,7 @@ func (in *Input) line(work context.Context, e input.Emitter, line []byte) {
 		in.last = t
 	}
 	in.count++
-	in.entries = event.AppendEntry(in.entries, t, out)
+	in.entries = event.AppendEntry(in.entries, t, in.records.Record(f))
 	if len(in.entries) >= batchBytes {
 		in.flush(work, e)
 	}
@@ -234,9 +251,6 @@ func (in *Input) flush(work context.Context, e input.Emitter) {
 	in.count = 0
 	if in.entries = in.entries[:0]; cap(in.entries) > 4*batchBytes {
 		in.entries = nil
-	}
-	if cap(in.record) > MaxLine {
-		in.record = nil
 	}
 }
 

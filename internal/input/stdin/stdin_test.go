@@ -70,6 +70,8 @@ func TestLines(t *testing.T) {
 		{"any bytes", nil, "\xff\x00\n", []string{`{"message":"` + "\uFFFD" + `\u0000"}`}, ""},
 		{"none", parse("none"), "{}\n", []string{`{"message":"{}"}`}, ""},
 		{"json", parse("json"), `{"a":1,"b":[null]}` + "\n\n" + `{"a":2}`, []string{`{"a":1,"b":[null]}`, `{"a":2}`}, ""},
+		{"json arrays", parse("json"), `[{"a":1},{"a":2}]` + "\n[]\n" + `{"a":3}`, []string{`{"a":1}`, `{"a":2}`, `{"a":3}`}, ""},
+		{"half an array", parse("json"), `[{"a":1},7,8]` + "\n" + `{"a":2}`, []string{`{"a":1}`, `{"message":"[{\"a\":1},7,8]"}`, `{"a":2}`}, "cannot be parsed"},
 		{"json goes wrong", parse("json"), "{\"a\":1}\nplain\n[1]\n{\"a\":2}\n", []string{`{"a":1}`, `{"message":"plain"}`, `{"message":"[1]"}`, `{"a":2}`}, "cannot be parsed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
