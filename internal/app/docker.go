@@ -74,10 +74,15 @@ type Docker struct {
 
 	done    chan struct{} // closed when the plugin has ended by itself
 	kick    chan struct{}
+	disk    chan struct{} // holds a token for each spool that is being opened or closed
 	end     context.CancelFunc
 	running sync.WaitGroup
-	opening sync.WaitGroup // of spools
+	opening sync.WaitGroup // of spools, and closing
 }
+
+// dockerDisk is how many spools are opened and closed at once: the work is the disk's, and each
+// takes a thread while it waits. Thousands of containers may end, or begin, in one moment.
+const dockerDisk = 16
 
 // NewDocker prepares a Docker. Nothing is opened.
 func NewDocker(o DockerOptions) *Docker {
@@ -96,7 +101,7 @@ func NewDocker(o DockerOptions) *Docker {
 	if o.InFlight <= 0 {
 		o.InFlight = 4
 	}
-	d := &Docker{o: o, containers: map[string]*dockerContainer{}, done: make(chan struct{}), kick: make(chan struct{}, 1)}
+	d := &Docker{o: o, containers: map[string]*dockerContainer{}, done: make(chan struct{}), kick: make(chan struct{}, 1), disk: make(chan struct{}, dockerDisk)}
 	d.crowd = newCrowd(o.Log.Handler())
 	d.log = slog.New(d.crowd)
 	d.outputs = dockerOutputs{d: d, all: map[serviceKey]*dockerOutput{}, tokens: cloudwatch.NewTokens()}
@@ -244,8 +249,12 @@ func (d *Docker) sorted() []*dockerContainer {
 	return all
 }
 
-// look does what is done every second: containers that have ended are closed, live-first
-// delivery is directed, and what the log left out is summed up.
+// lookPause is between two looks: many containers that end at once cost a few.
+const lookPause = 50 * time.Millisecond
+
+// look does what is done every second, and when somebody calls wake: containers that have ended
+// are closed, others are woken in their place, live-first delivery is directed, and what the log
+// left out is summed up.
 func (d *Docker) look(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -255,14 +264,19 @@ func (d *Docker) look(ctx context.Context) {
 			return
 		case <-tick.C:
 			d.crowd.flush(false)
-			d.rest()
 			d.outputs.nudge(d.list())
 		case <-d.kick:
 		}
 		for _, c := range d.list() {
 			c.look()
 		}
+		d.rest()
 		d.limits.relieve()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookPause):
+		}
 	}
 }
 
@@ -290,8 +304,8 @@ func (d *Docker) Open(info *docker.Container) (docker.Spool, error) {
 			d.containers[info.ID] = c
 		}
 		d.mu.Unlock()
-		if s := c.use(); s != nil {
-			return s, nil
+		if s, err := c.use(); s != nil || err != nil {
+			return s, err
 		}
 		// It was being closed, and is out of the map now.
 	}

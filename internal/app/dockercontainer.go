@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type dockerContainer struct {
 	asleep   bool // see dockersleep.go
 	slept    slept
 	opening  chan struct{}  // closed when an attempt to open them has ended; nil if there is none
+	closing  chan struct{}  // closed when they are closed, because it sleeps or is gone; nil if they are not being closed
+	hastened bool           // hasten runs
 	queues   []*dockerQueue // one, or with live-first two: the live one, and the backlog
 	turn     turn           // live-first: where events go
 	out      *dockerOutput
@@ -58,19 +61,31 @@ func (c *dockerContainer) name() string {
 	return c.info.Name + " (" + shortID(c.info.ID) + ")"
 }
 
-// use takes a reference; nil if the container is closed.
-func (c *dockerContainer) use() docker.Spool {
+// use takes a reference; nil if the container is gone.
+func (c *dockerContainer) use() (docker.Spool, error) {
+	late := time.NewTimer(openLimit)
+	defer late.Stop()
 	c.mu.Lock()
+	for c.closing != nil {
+		closing := c.closing
+		c.mu.Unlock()
+		select {
+		case <-closing:
+		case <-late.C:
+			return nil, fmt.Errorf("the disk does not answer: the spool %s has not been closed for %s; try again", c.dir, openLimit)
+		}
+		c.mu.Lock()
+	}
 	if c.gone {
 		c.mu.Unlock()
-		return nil
+		return nil, nil
 	}
 	c.refs++
 	c.mu.Unlock()
 	if onDisk(c.dir) {
 		c.open(openLimit) // what an earlier process has stored there must be known
 	}
-	return &dockerSpool{c: c}
+	return &dockerSpool{c: c}, nil
 }
 
 func onDisk(dir string) bool {
@@ -106,6 +121,8 @@ func (c *dockerContainer) open(patience time.Duration) bool {
 
 // opener opens the queues. A failure is logged once and kept in fault.
 func (c *dockerContainer) opener() {
+	c.d.disk <- struct{}{}
+	defer func() { <-c.d.disk }()
 	queues, err := c.openQueues()
 	for range 4 {
 		if vfs.IsFull(err) && c.d.limits.makeRoom(nil, 0) {
@@ -139,6 +156,7 @@ func (c *dockerContainer) opener() {
 	c.lost.settle(c.queues[0])
 	c.book = &ledger.Book{}
 	c.out = c.d.outputs.acquire(c)
+	c.hasten()
 }
 
 func (c *dockerContainer) openQueues() (queues []*dockerQueue, err error) {
@@ -165,7 +183,7 @@ func (c *dockerContainer) openQueues() (queues []*dockerQueue, err error) {
 func (c *dockerContainer) begin(out *dockerOutput) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.out != nil && c.out != out {
+	if c.gone || c.closing != nil || c.out != nil && c.out != out {
 		return
 	}
 	c.startDelivery(out)
@@ -198,7 +216,7 @@ func (c *dockerContainer) queue() *dockerQueue {
 func (c *dockerContainer) inUse() []*dockerQueue {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.gone || c.closing != nil {
 		return nil
 	}
 	return c.queues
@@ -227,69 +245,110 @@ func (c *dockerContainer) lose(tag string, reason ledger.Reason, l buffer.Loss) 
 func (c *dockerContainer) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.gone || c.closing != nil {
 		return
 	}
 	c.direct(time.Now())
-	if c.refs == 0 {
-		for _, q := range c.queues {
-			q.flush() // again and again: what was written last may not have been read before
-		}
-		c.finish()
+	if c.refs == 0 && c.finished() {
+		c.gone, c.closing = true, make(chan struct{})
+		c.d.opening.Go(c.finish)
 	}
 }
 
-// finish closes a container whose sessions have ended and whose events are delivered, and
-// removes its directory. mu is held.
-func (c *dockerContainer) finish() {
+// hasten sends what waits of a container that has ended, without waiting for company, until all of it
+// was delivered. mu is held.
+func (c *dockerContainer) hasten() {
+	if c.refs > 0 || c.hastened || !c.opened {
+		return
+	}
+	c.hastened = true
+	c.d.opening.Go(func() {
+		// Again and again: what was written last may not have been read before.
+		for pause := 5 * time.Millisecond; c.flush(); pause = min(2*pause, time.Second) {
+			select {
+			case <-time.After(pause):
+			case <-c.d.outputs.ctx.Done():
+				return
+			}
+		}
+		c.d.wake()
+	})
+}
+
+// flush is a step of hasten; false: it was the last.
+func (c *dockerContainer) flush() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refs == 0 && c.opened && !c.gone && c.closing == nil && !c.idle() {
+		for _, q := range c.queues {
+			q.flush()
+		}
+		return true
+	}
+	c.hastened = false
+	return false
+}
+
+// idle says that all has ended, and everything there is to tell was told. mu is held.
+func (c *dockerContainer) idle() bool {
+	return !slices.ContainsFunc(c.queues, func(q *dockerQueue) bool { return !q.idle() })
+}
+
+// finished says that a container without sessions can go: its events are delivered. One whose
+// spool has still to be opened for that is opened. mu is held.
+func (c *dockerContainer) finished() bool {
 	c.d.mu.Lock()
 	stopping := c.d.stopping
 	c.d.mu.Unlock()
 	if stopping {
-		return
+		return false
 	}
 	if !c.opened && (c.stored || c.opening != nil || c.fault != nil || !c.lost.empty()) {
 		if c.opening == nil && (c.fault != nil || !c.stored) {
 			c.d.opening.Go(func() { c.open(0) })
 		}
-		return
+		return false
 	}
-	for _, q := range c.queues {
-		if !q.idle() {
-			return
-		}
+	return c.idle()
+}
+
+// finish closes a container that has finished, and removes its directory.
+func (c *dockerContainer) finish() {
+	c.d.disk <- struct{}{}
+	for _, q := range c.queues { // nobody changes them now
+		q.halt(context.Background())
+		q.discard()
 	}
-	c.gone = true
-	c.closeQueues(context.Background())
 	if c.opened {
 		c.d.outputs.release(c.out)
 		if err := removeSpool(c.dir); err != nil {
 			c.log.Error("the empty spool of a container cannot be removed", "dir", c.dir, "error", err)
 		}
 	}
+	<-c.d.disk
+	c.mu.Lock()
 	c.d.leave(c)
-}
-
-func (c *dockerContainer) closeQueues(ctx context.Context) {
-	for _, q := range c.queues {
-		q.halt(ctx)
-		q.close()
-	}
+	c.mu.Unlock()
+	close(c.closing) // it stays: nobody uses this container again
+	c.d.wake()
 }
 
 // stop delivers what waits until ctx is done and leaves the rest in the spool.
 func (c *dockerContainer) stop(ctx context.Context) {
 	c.mu.Lock()
-	if opening := c.opening; opening != nil {
+	for _, busy := range []chan struct{}{c.opening, c.closing} {
+		if busy == nil {
+			continue
+		}
 		c.mu.Unlock()
 		select {
-		case <-opening:
+		case <-busy:
 		case <-ctx.Done():
 		}
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.gone || c.closing != nil {
 		return
 	}
 	c.gone = true
@@ -371,11 +430,7 @@ func (s *dockerSpool) Release() {
 		c := s.c
 		c.mu.Lock()
 		c.refs--
-		if c.refs == 0 {
-			for _, q := range c.queues {
-				q.flush()
-			}
-		}
+		c.hasten()
 		c.mu.Unlock()
 		c.d.wake()
 	})

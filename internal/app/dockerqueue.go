@@ -138,10 +138,15 @@ func (q *dockerQueue) stop(ctx context.Context) {
 }
 
 // close closes the buffer; what has not ended stays on disk.
-func (q *dockerQueue) close() {
+func (q *dockerQueue) close() { q.end(q.buf.Close) }
+
+// discard closes the buffer before its directory is removed.
+func (q *dockerQueue) discard() { q.end(q.buf.Discard) }
+
+func (q *dockerQueue) end(how func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storedLimit)
 	defer cancel()
-	if err := q.buf.Close(ctx); err != nil {
+	if err := how(ctx); err != nil {
 		q.c.log.Error("the spool of a container could not be closed in good order", "dir", q.c.dir, "error", err)
 	}
 }

@@ -37,7 +37,7 @@ type resting struct {
 
 // rest lets containers sleep that are too many, and wakes some when there are few.
 func (d *Docker) rest() {
-	ended, asleep, opening := d.atRest()
+	ended, asleep, opening, closing := d.atRest()
 	awake := len(ended) + opening
 	for i := len(ended) - 1; i >= 0 && awake > d.o.awake; i-- {
 		if ended[i].c.sleep() {
@@ -51,6 +51,7 @@ func (d *Docker) rest() {
 			turn++
 		}
 	}
+	awake += closing
 	if turn == 0 && awake > d.o.awake/2 {
 		return
 	}
@@ -60,12 +61,15 @@ func (d *Docker) rest() {
 }
 
 // atRest lists the containers that have ended: those that are open and those that sleep, who
-// has been so for longest first, and how many are about to be open.
-func (d *Docker) atRest() (ended, asleep []resting, opening int) {
+// has been so for longest first, and how many are about to be open,
+// and to be closed.
+func (d *Docker) atRest() (ended, asleep []resting, opening, closing int) {
 	for _, c := range d.list() {
 		c.mu.Lock()
 		switch {
-		case c.gone || c.refs > 0:
+		case c.gone && c.closing == nil || !c.gone && c.refs > 0:
+		case c.closing != nil:
+			closing++
 		case c.opening != nil:
 			opening++
 		case c.asleep:
@@ -80,15 +84,15 @@ func (d *Docker) atRest() (ended, asleep []resting, opening int) {
 	longest := func(a, b resting) int { return a.since.Compare(b.since) }
 	slices.SortFunc(ended, longest)
 	slices.SortFunc(asleep, longest)
-	return ended, asleep, opening
+	return ended, asleep, opening, closing
 }
 
-// sleep closes the queues of a container that has ended and delivers nothing. It returns
+// sleep begins to close the queues of a container that has ended and delivers nothing. It returns
 // false if it must stay awake.
 func (c *dockerContainer) sleep() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.refs > 0 || !c.opened || c.asleep {
+	if c.gone || c.refs > 0 || !c.opened || c.closing != nil {
 		return false
 	}
 	for _, q := range c.queues {
@@ -99,24 +103,39 @@ func (c *dockerContainer) sleep() bool {
 			return false // a request that is cut off may be repeated
 		}
 	}
+	c.closing = make(chan struct{})
+	c.d.opening.Go(c.fallAsleep)
+	return true
+}
+
+// fallAsleep is the rest of sleep.
+func (c *dockerContainer) fallAsleep() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	c.slept = slept{}
-	sent := newDockerTotals()
-	for _, q := range c.queues {
+	c.d.disk <- struct{}{}
+	for _, q := range c.queues { // nobody changes them now
 		q.halt(ctx)
-		q.status(&c.slept.status)
+		q.close()
+	}
+	<-c.d.disk
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, sent := slept{}, newDockerTotals()
+	for _, q := range c.queues {
+		q.status(&was.status)
 		if q.del != nil {
 			sent.stats.Add(q.del.Stats())
 		}
-		q.close()
 	}
+	was.bytes = was.status.Buffer.Bytes
 	c.d.keep(c.out, &sent)
-	c.slept.bytes = c.slept.status.Buffer.Bytes
+	c.slept = was
 	c.doze()
 	c.queues, c.opened = nil, false
 	c.d.outputs.release(c.out)
-	return true
+	close(c.closing)
+	c.closing = nil
+	c.d.wake()
 }
 
 // wakeLargest opens the container that sleeps with the most on disk, if that is more than so much, since only

@@ -215,6 +215,8 @@ func (b *Buffer) syncJournal() (segment.State, int64, error) {
 		case err == nil:
 			state.Gen, state.Door, state.Open = j.gen, full.Door, full.Open
 			j.door = state.Door
+			defer b.journalMu.Unlock()
+			return state, j.size, nil // it is durable already
 		case j.file == nil || j.bad != nil:
 			j.bad = err
 			b.journalMu.Unlock()

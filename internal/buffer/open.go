@@ -338,10 +338,19 @@ func (b *Buffer) Close(ctx context.Context) error {
 	return errors.Join(err, lock.Close())
 }
 
+// Discard is Close for a buffer of which nothing is needed any more and whose directory is removed
+// next: nothing is synced for it. A process that is killed before that finds it as it was.
+func (b *Buffer) Discard(ctx context.Context) error {
+	b.mu.Lock()
+	b.discarded = true
+	b.mu.Unlock()
+	return b.Close(ctx)
+}
+
 // giveBack gives back the space that a lean buffer has reserved and not used: many may be
 // closed for long, and the next Open begins new files.
 func (b *Buffer) giveBack() {
-	if !b.o.Lean || b.volatile {
+	if !b.o.Lean || b.volatile || b.discarded {
 		return
 	}
 	if t := b.tail; t != nil && t.file != nil {
@@ -356,8 +365,13 @@ func (b *Buffer) giveBack() {
 func (b *Buffer) finish() {
 	b.recordMisses(math.MaxUint64)
 	b.restDoor()
-	b.syncInterval()
-	b.persist()
+	b.mu.Lock()
+	discarded := b.discarded
+	b.mu.Unlock()
+	if !discarded {
+		b.syncInterval()
+		b.persist()
+	}
 	b.report()
 	b.mu.Lock()
 	b.ended = true

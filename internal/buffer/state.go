@@ -99,6 +99,7 @@ type Buffer struct {
 	unsynced  bool   // Interval: written since the last sync
 	sealed    bool   // no more appends
 	stopping  bool   // the committer ends once everything is stored
+	discarded bool   // … and leaves the files as they are
 	giveUp    bool   // … or at once
 	ended     bool   // the committer has ended
 	finished  bool   // closed for the reader

@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/emulator"
+	"weir/internal/input/docker"
+	"weir/internal/input/docker/awslogs"
+)
+
+// TestDockerSleep: of many containers that have ended during an outage a few are open. The
+// others are delivered later, over a restart too, and wake for a new session.
+func TestDockerSleep(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
+		t.Fatal(err)
+	}
+	o := DockerOptions{Spool: t.TempDir(), awake: 4}
+	d := openDocker(t, o)
+	const n = 12
+	for i := range n {
+		c := testContainer(s.URL(), i, nil)
+		sp := d.spool(t, c)
+		put(t, sp, lineBatch(c, "n", 0, 10, 0))
+		sp.Release()
+	}
+	open := func() int {
+		k := 0
+		for _, c := range d.list() {
+			if len(c.inUse()) > 0 {
+				k++
+			}
+		}
+		return k
+	}
+	eventually(t, "most sleep", func() bool { return open() <= 4 })
+	check := func() {
+		t.Helper()
+		if sum := d.Totals(); sum.Pending() != n*10 || d.limits.share.Used() <= 0 {
+			t.Errorf("%d events pending, %d bytes", sum.Pending(), d.limits.share.Used())
+		}
+		if st := d.Status(); len(st.Containers) != n || st.Outputs[0].Sheet.Pending() != n*10 {
+			t.Errorf("%d containers in the status, %d events", len(st.Containers), st.Outputs[0].Sheet.Pending())
+		}
+	}
+	check()
+	used := d.limits.share.Used()
+	d.Stop(context.Background())
+	if !strings.Contains(d.log.String(), fmt.Sprintf("events=%d containers=%d", n*10, n)) {
+		t.Error("the log does not say what was left")
+	}
+	d = openDocker(t, o)
+	eventually(t, "some are open", func() bool { return open() == 4 })
+	if now := d.limits.share.Used(); now < used/2 {
+		t.Errorf("%d bytes are booked, %d were before the restart", now, used)
+	}
+	var sleeper *docker.Container
+	for i := range n {
+		if c := testContainer(s.URL(), i, nil); len(d.containers[c.ID].inUse()) == 0 {
+			sleeper = c
+		}
+	}
+	sp := d.spool(t, sleeper)
+	put(t, sp, lineBatch(sleeper, "n", 10, 5, 0))
+	if err := s.SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	sp.Release()
+	eventually(t, "all is delivered and gone", func() bool { return len(d.list()) == 0 })
+	for i := range n {
+		want := 10
+		if testContainer("", i, nil).ID == sleeper.ID {
+			want = 15
+		}
+		checkLines(t, s, fmt.Sprint("s", i), "n", want)
+	}
+	if used := d.limits.share.Used(); used != 0 {
+		t.Errorf("%d bytes are booked for nothing", used)
+	}
+}
+
+// TestDockerDrains: containers that sleep follow each other closely when they can be delivered.
+func TestDockerDrains(t *testing.T) {
+	dockerEnv(t)
+	s := cloud(t)
+	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
+		t.Fatal(err)
+	}
+	d := openDocker(t, DockerOptions{Spool: t.TempDir(), awake: 1})
+	const n = 12 // at one in two seconds that would be too long for eventually
+	for i := range n {
+		c := testContainer(s.URL(), i, func(o *awslogs.Options) { o.FlushInterval = time.Hour })
+		sp := d.spool(t, c)
+		put(t, sp, lineBatch(c, "n", 0, 10, 0))
+		sp.Release()
+	}
+	eventually(t, "most sleep", func() bool {
+		k := 0
+		for _, c := range d.list() {
+			k += len(c.inUse())
+		}
+		return k <= 1
+	})
+	if err := s.SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all is delivered and gone", func() bool { return len(d.list()) == 0 })
+	for i := range n {
+		checkLines(t, s, fmt.Sprint("s", i), "n", 10)
+	}
+}
+
+// TestDockerTurns: containers that are awake in vain hold up no others.
+func TestDockerTurns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds of waiting")
+	}
+	dockerEnv(t)
+	s := cloud(t)
+	bad := []emulator.FaultRule{{Kind: emulator.FaultAccessDenied, Stream: "s[0-3]", Operations: []string{"PutLogEvents"}}}
+	if err := s.SetFaults(&emulator.FaultScript{Rules: append(bad, emulator.FaultRule{Kind: emulator.Fault503})}); err != nil {
+		t.Fatal(err)
+	}
+	o := DockerOptions{Spool: t.TempDir(), awake: 2, turn: time.Second}
+	d := openDocker(t, o)
+	const n = 7
+	for i := range n {
+		c := testContainer(s.URL(), i, nil)
+		sp := d.spool(t, c)
+		put(t, sp, lineBatch(c, "n", 0, 10, 0))
+		sp.Release()
+	}
+	eventually(t, "most sleep", func() bool {
+		k := 0
+		for _, c := range d.list() {
+			k += len(c.inUse())
+		}
+		return k <= 2
+	})
+	if err := s.SetFaults(&emulator.FaultScript{Rules: bad}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "those that can be delivered are", func() bool { return len(d.list()) == 4 })
+	for i := 4; i < n; i++ {
+		checkLines(t, s, fmt.Sprint("s", i), "n", 10)
+	}
+}
