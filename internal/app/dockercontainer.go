@@ -328,8 +328,9 @@ func (c *dockerContainer) finish() {
 	<-c.d.disk
 	c.mu.Lock()
 	c.d.leave(c)
+	close(c.closing)
+	c.closing = nil
 	c.mu.Unlock()
-	close(c.closing) // it stays: nobody uses this container again
 	c.d.wake()
 }
 

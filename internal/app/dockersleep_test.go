@@ -115,6 +115,23 @@ func TestDockerDrains(t *testing.T) {
 	}
 }
 
+// TestDockerOpenWhileItGoes: who opens a container that is just being closed gets another one.
+func TestDockerOpenWhileItGoes(t *testing.T) {
+	dockerEnv(t)
+	d := openDocker(t, DockerOptions{Spool: t.TempDir()})
+	info := testContainer("http://127.0.0.1:1", 1, nil)
+	c := newDockerContainer(d.Docker, info)
+	d.mu.Lock()
+	d.containers[info.ID] = c
+	d.mu.Unlock()
+	c.look()
+	d.spool(t, info).Release()
+	eventually(t, "both are gone", func() bool { return len(d.list()) == 0 })
+	if s, err := c.use(); s != nil || err != nil {
+		t.Errorf("one that is gone is used again: %v", err)
+	}
+}
+
 // TestDockerTurns: containers that are awake in vain hold up no others.
 func TestDockerTurns(t *testing.T) {
 	if testing.Short() {
