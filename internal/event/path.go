@@ -136,6 +136,20 @@ func (p Path) Find(record []byte) (value []byte, ok bool) {
 	return value, ok
 }
 
+// Dig is Find with Ruby's difference: through says that there is no value because the way
+// goes through something that is no container, or into an array by a name.
+func (p Path) Dig(record []byte) (value []byte, ok, through bool) {
+	value, ok = p.first.find(record)
+	for i := 0; ok && i < len(p.rest); i++ {
+		inside := value
+		if value, ok = p.rest[i].find(inside); !ok {
+			c := inside[0]
+			return nil, false, c != 0xc0 && !IsMap(c) && (!isArray(c) || !p.rest[i].isIndex)
+		}
+	}
+	return value, ok, false
+}
+
 func (s *step) find(b []byte) (value []byte, ok bool) {
 	if !s.isIndex {
 		return FindKey(b, s.key)

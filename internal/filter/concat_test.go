@@ -45,6 +45,8 @@ func buildHolder(tb testing.TB, text string) (Holder, *config.Diagnostics) {
 // errorList collects what a filter could not process.
 type errorList struct{ events []string }
 
+func (*errorList) FilterPassed(string, string) {}
+
 func (l *errorList) FilterError(tag string, entry []byte, _ string) {
 	l.events = append(l.events, shown("error", tag, entry)...)
 }

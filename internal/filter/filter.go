@@ -46,12 +46,21 @@ type ErrorSink interface {
 	// FilterError is told of one event: its tag, the event as it came in, one whole entry,
 	// and what went wrong, in Fluentd's words. The bytes are borrowed until it returns.
 	FilterError(tag string, entry []byte, message string)
+	// FilterPassed is told that an event goes on because the filter could not look at it.
+	FilterPassed(tag, message string)
 }
 
 // fail tells the sink of an event that failed.
 func (s *Scratch) fail(tag string, entry []byte, message string) {
 	if s.Errors != nil {
 		s.Errors.FilterError(tag, entry, message)
+	}
+}
+
+// pass tells the sink of an event that goes on though the filter could not look at it.
+func (s *Scratch) pass(tag, message string) {
+	if s.Errors != nil {
+		s.Errors.FilterPassed(tag, message)
 	}
 }
 

@@ -139,7 +139,11 @@ func (g *Grep) Apply(s *Scratch, tag string, src, dst []byte) (out []byte, kept,
 		if err != nil {
 			break // cannot be: src has passed Check
 		}
-		if g.pass(s, e.Record) {
+		pass, through := g.pass(s, e.Record)
+		if through {
+			s.pass(tag, "grep: the way to a key goes through a value that is no map")
+		}
+		if pass || through {
 			kept++
 		} else {
 			dst = append(dst, src[run:i]...)
@@ -154,9 +158,12 @@ func (g *Grep) Apply(s *Scratch, tag string, src, dst []byte) (out []byte, kept,
 }
 
 // match says whether the pattern matches the value; what is not UTF-8 in it counts as ?, as
-// in Fluentd.
-func (c *condition) match(s *Scratch, record []byte) bool {
-	v, ok := c.path.Find(record)
+// in Fluentd. Nothing can be said if the way to the value goes through one that is no map.
+func (c *condition) match(s *Scratch, record []byte) (hit, through bool) {
+	v, ok, through := c.path.Dig(record)
+	if through {
+		return false, true
+	}
 	var text []byte
 	if ok {
 		var err error
@@ -169,36 +176,37 @@ func (c *condition) match(s *Scratch, record []byte) bool {
 		s.text = event.AppendScrubbed(s.text[:0], text, "?")
 		text = s.text
 	}
-	return c.pattern.Match(text)
+	return c.pattern.Match(text), false
 }
 
-func (g *Grep) pass(s *Scratch, record []byte) bool {
-	for i := range g.mustAll {
-		if !g.mustAll[i].match(s, record) {
-			return false
-		}
+// pass says whether an event goes on. It stops at the first condition that decides, and at
+// one that cannot be asked: then the event goes on too, as in Fluentd.
+func (g *Grep) pass(s *Scratch, record []byte) (pass, through bool) {
+	if miss, through := some(s, g.mustAll, record, false); miss || through {
+		return false, through
 	}
-	if len(g.mustAny) > 0 && !some(s, g.mustAny, record) {
-		return false
+	if len(g.mustAny) > 0 {
+		if hit, through := some(s, g.mustAny, record, true); !hit {
+			return false, through
+		}
 	}
 	if len(g.notAll) > 0 {
-		hits := 0
-		for hits < len(g.notAll) && g.notAll[hits].match(s, record) {
-			hits++
-		}
-		if hits == len(g.notAll) {
-			return false
+		if miss, through := some(s, g.notAll, record, false); !miss {
+			return false, through
 		}
 	}
-	return !some(s, g.notAny, record)
+	hit, through := some(s, g.notAny, record, true)
+	return !hit, through
 }
 
-// some says whether one condition hits.
-func some(s *Scratch, cs []condition, record []byte) bool {
+// some says whether one condition hits, or misses if want is false; and whether one could
+// not be asked before that.
+func some(s *Scratch, cs []condition, record []byte, want bool) (found, through bool) {
 	for i := range cs {
-		if cs[i].match(s, record) {
-			return true
+		hit, through := cs[i].match(s, record)
+		if through || hit == want {
+			return !through, through
 		}
 	}
-	return false
+	return false, false
 }

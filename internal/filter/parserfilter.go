@@ -130,7 +130,11 @@ type origin struct {
 
 // one appends the events that one makes.
 func (f *Parser) one(s *Scratch, o *origin, dst []byte) []byte {
-	v, found := f.path.Find(o.entry.Record)
+	v, found, through := f.path.Dig(o.entry.Record)
+	if through {
+		f.fail(s, o, "the way to "+f.p.KeyName+" goes through a value that is no map")
+		return f.asItCame(o, dst)
+	}
 	if !found || v[0] == 0xc0 {
 		f.fail(s, o, f.p.KeyName+" does not exist")
 		if f.p.ReserveData {
@@ -167,10 +171,19 @@ func (f *Parser) one(s *Scratch, o *origin, dst []byte) []byte {
 	}
 	if err != nil {
 		f.fail(s, o, err.Error()+": "+unmatched(text))
-		if o.made == 0 && f.p.ReserveData && !f.p.EmitInvalid { // it is said nowhere, and would be lost
-			dst = append(dst, o.whole...)
-			o.made++
+		if o.made == 0 {
+			dst = f.asItCame(o, dst)
 		}
+	}
+	return dst
+}
+
+// asItCame lets an event go on that cannot be treated, if its data is to be kept and it is
+// no error: else it would be lost.
+func (f *Parser) asItCame(o *origin, dst []byte) []byte {
+	if f.p.ReserveData && !f.p.EmitInvalid {
+		dst = append(dst, o.whole...)
+		o.made++
 	}
 	return dst
 }

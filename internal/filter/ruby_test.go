@@ -14,6 +14,10 @@ import (
 // sink keeps what failed.
 type sink struct{ messages []string }
 
+func (s *sink) FilterPassed(tag, message string) {
+	s.messages = append(s.messages, tag+" passed: "+message)
+}
+
 func (s *sink) FilterError(tag string, entry []byte, message string) {
 	e, _, err := event.Next(entry)
 	s.messages = append(s.messages, fmt.Sprintf("%s %d %s %v %s", tag, e.Time, event.AppendJSON(nil, e.Record, event.Yajl), err, message))

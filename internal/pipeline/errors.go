@@ -57,6 +57,13 @@ func (w *work) FilterError(tag string, entry []byte, message string) {
 	f.count++
 }
 
+// FilterPassed implements filter.ErrorSink.
+func (w *work) FilterPassed(tag, message string) {
+	if w.in.failed.due() {
+		w.in.o.Log.Warn("events go on though a filter could not look at them", "tag", tag, "error", message)
+	}
+}
+
 // routeErrors sends what failed to the label @ERROR.
 func (w *work) routeErrors() {
 	if len(w.errors) == w.routed {

@@ -337,9 +337,11 @@ func (w *work) rewrite(rw *Rewrite, b event.Batch, optional bool, filtered, fail
 	}
 	s := w.retags[w.retagAt]
 	w.retagAt++
-	groups, dropped := rw.Rewriter.Apply(s, b.Tag, b.Entries)
-	if filtered+dropped > 0 || failed > 0 {
-		w.drops = append(w.drops, drop{rw.Rest, filtered + dropped, failed, w.erring})
+	s.Errors = w
+	groups, dropped, bad := rw.Rewriter.Apply(s, b.Tag, b.Entries)
+	s.Errors = nil
+	if filtered+dropped > 0 || failed+bad > 0 {
+		w.drops = append(w.drops, drop{rw.Rest, filtered + dropped, failed + bad, w.erring})
 	}
 	w.depth++
 	for i := range groups {

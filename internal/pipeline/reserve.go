@@ -149,6 +149,7 @@ func (in *Ingress) lose(n *Node, b event.Batch, fate ledger.Fate) {
 	defer w.release()
 	w.through = true
 	w.walk(n, b, false, 0, 0)
+	w.routeErrors()
 	w.lose(fate)
 }
 

@@ -64,9 +64,18 @@ type Group struct {
 	own         []byte // memory for Entries when they are not the source itself
 }
 
+// ErrorSink takes events that could not be looked at.
+type ErrorSink interface {
+	// FilterError is told of one event, one whole entry, which is borrowed.
+	FilterError(tag string, entry []byte, message string)
+}
+
 // Scratch is working memory for Apply. Each goroutine has its own; the groups of a call
 // live in it.
 type Scratch struct {
+	// Errors takes the events that fail; nil if nobody wants them.
+	Errors ErrorSink
+
 	groups []Group
 	value  []byte
 	tag    []byte
@@ -79,19 +88,24 @@ const maxTags = 4096
 
 // Apply decides the new tag of each entry of src and returns the events grouped by it, and
 // how many end here: no rule took them, or their tag did not change and no label was given.
+// An event fails if the way to a rule's key goes through a value that is no map, or if there
+// is nothing to write with a capital letter.
 // Groups come in the order of their first event; with emit_mode record only neighbours are
 // grouped. When all events go the same way the group's entries are src itself.
-func (r *Rewriter) Apply(s *Scratch, tag string, src []byte) (groups []Group, dropped int) {
+func (r *Rewriter) Apply(s *Scratch, tag string, src []byte) (groups []Group, dropped, failed int) {
 	s.begin()
 	short := r.shorten(tag)
-	last, lo, at := -1, 0, 0 // src[lo:at] is a run that belongs to group last
+	last, lo, at := ends, 0, 0 // src[lo:at] is a run that belongs to group last
 	run, first, end := 0, event.Time(0), event.Time(0)
 	flush := func() {
 		if run > 0 && last >= 0 {
 			s.groups[last].add(src[lo:at], run, first, end, lo == 0 && at == len(src))
 		}
-		if last < 0 {
+		switch last {
+		case ends:
 			dropped += run
+		case fails:
+			failed += run
 		}
 		lo, run = at, 0
 	}
@@ -100,7 +114,10 @@ func (r *Rewriter) Apply(s *Scratch, tag string, src []byte) (groups []Group, dr
 		if err != nil {
 			break // cannot be: the entries were checked
 		}
-		g := r.group(s, tag, short, e.Record, last)
+		g, wrong := r.group(s, tag, short, e.Record, last)
+		if g == fails && s.Errors != nil {
+			s.Errors.FilterError(tag, src[at:at+n], wrong)
+		}
 		if g != last {
 			flush()
 			last = g
@@ -115,44 +132,71 @@ func (r *Rewriter) Apply(s *Scratch, tag string, src []byte) (groups []Group, dr
 		at += n
 	}
 	flush()
-	return s.groups, dropped
+	return s.groups, dropped, failed
 }
 
-// group finds the group of a record; -1 if it ends here. last is that of the record before.
-func (r *Rewriter) group(s *Scratch, tag, short string, record []byte, last int) int {
+// What group says of a record without a group.
+const (
+	ends  = -1 // it ends here
+	fails = -2 // wrong says why
+)
+
+// group finds the group of a record. last is that of the record before.
+func (r *Rewriter) group(s *Scratch, tag, short string, record []byte, last int) (g int, wrong string) {
 	for i := range r.rules {
 		ru := &r.rules[i]
-		if !ru.fires(s, record) {
+		fires, through := ru.fires(s, record)
+		switch {
+		case through:
+			return fails, "rewrite_tag_filter: the way to " + ru.path.String() + " goes through a value that is no map"
+		case !fires:
 			continue
+		case r.capitalize && !ru.invert && s.matchedInPart():
+			return fails, "rewrite_tag_filter: a group of the pattern has no part in the match, there is nothing to capitalize"
 		}
 		s.tag = r.expand(s, s.tag[:0], ru, short)
 		if ru.label == "" && string(s.tag) == tag {
-			return -1
+			return ends, ""
 		}
 		if last >= 0 && s.groups[last].is(s.tag, ru.label) {
-			return last
+			return last, ""
 		}
 		if !r.ordered {
 			for g := range s.groups {
 				if s.groups[g].is(s.tag, ru.label) {
-					return g
+					return g, ""
 				}
 			}
 		}
-		return s.open(ru.label)
+		return s.open(ru.label), ""
 	}
-	return -1
+	return ends, ""
 }
 
-// fires says whether the rule acts, and leaves value and match in s.
-func (ru *rule) fires(s *Scratch, record []byte) bool {
+// matchedInPart says whether a group had no part in the match.
+func (s *Scratch) matchedInPart() bool {
+	for i := 0; i < len(s.match); i += 2 {
+		if s.match[i] < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fires says whether the rule acts, and leaves value and match in s. It cannot be said if the
+// way to the value goes through one that is no map.
+func (ru *rule) fires(s *Scratch, record []byte) (fires, through bool) {
 	s.value = s.value[:0]
 	s.match = s.match[:0]
-	if v, ok := ru.path.Find(record); ok {
+	v, ok, through := ru.path.Dig(record)
+	if through {
+		return false, true
+	}
+	if ok {
 		s.value = appendValue(s.value, v)
 	}
 	if len(s.value) == 0 {
-		return ru.invert
+		return ru.invert, false
 	}
 	if ru.line {
 		lo := 0
@@ -160,21 +204,21 @@ func (ru *rule) fires(s *Scratch, record []byte) bool {
 			lo++
 		}
 		if lo == len(s.value) {
-			return ru.invert
+			return ru.invert, false
 		}
 		hi := len(s.value)
 		if n := bytes.IndexByte(s.value[lo:], '\n'); n >= 0 {
 			hi = lo + n
 		}
 		s.match = append(s.match, lo, hi, lo, hi)
-		return !ru.invert
+		return !ru.invert, false
 	}
 	m, err := ru.match.AppendSubmatchIndex(s.match, s.value)
 	if err != nil || m == nil {
-		return err == nil && ru.invert
+		return err == nil && ru.invert, false
 	}
 	s.match = m
-	return !ru.invert
+	return !ru.invert, false
 }
 
 // appendValue is the value as text, with bytes that are not UTF-8 as question marks.

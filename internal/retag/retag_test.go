@@ -70,7 +70,7 @@ func TestRewrite(t *testing.T) {
 		{"invert", rule("k", "/a/", "not.$1", "invert true"), abc, "not.$1:2 dropped:2"},
 		{"inverted rule takes missing", rule("nope", "/a/", "missing", "invert true"), abc, "missing:4 dropped:0"},
 		{"empty never fires", rule("k", "/.*/", "x"), []string{`{"k":""}`, `{"k":null}`, `{}`}, " dropped:3"},
-		{"nested", rule("$.a.b", "/(.+)/", "$1"), []string{`{"a":{"b":"deep"}}`, `{"a":"flat"}`}, "deep:1 dropped:1"},
+		{"nested", rule("$.a.b", "/(.+)/", "$1"), []string{`{"a":{"b":"deep"}}`, `{"a":"flat"}`}, "deep:1 dropped:0"},
 		{"brackets", rule("$['a.x']['b']", "/(.+)/", "$1"), []string{`{"a.x":{"b":"deep"}}`}, "deep:1 dropped:0"},
 		{"number", rule("n", "/^(4)(\\d)$/", "n.$2.$1.$3"), []string{`{"n":42}`}, "n.2.4.:1 dropped:0"},
 		{"placeholders", rule("k", "/a/", "${tag}.${tag_parts[1]}.__TAG_PARTS[0]__.${hostname}.__TAG__.${tag_parts[7]}x"), []string{`{"k":"a"}`}, "app.web.web.app.host1.app.web.x:1 dropped:0"},
@@ -88,7 +88,7 @@ func TestRewrite(t *testing.T) {
 			}
 			var s Scratch
 			for range 2 { // again with used memory
-				gs, dropped := r.Apply(&s, "app.web", entries(t, c.records...))
+				gs, dropped, _ := r.Apply(&s, "app.web", entries(t, c.records...))
 				if got := describe(gs, dropped); got != c.want {
 					t.Errorf("got  %s\nwant %s", got, c.want)
 				}
@@ -100,16 +100,40 @@ func TestRewrite(t *testing.T) {
 func TestInvalidBytesBecomeQuestionMarks(t *testing.T) {
 	r, _ := build(t, "<rule>\nkey k\npattern /(.+)/\ntag x.$1\n</rule>")
 	rec := append([]byte{0x81, 0xa1, 'k', 0xa4}, "a\xffb\xfe"...)
-	gs, n := r.Apply(&Scratch{}, "t", event.AppendEntry(nil, 1e9, rec))
+	gs, n, _ := r.Apply(&Scratch{}, "t", event.AppendEntry(nil, 1e9, rec))
 	if got := describe(gs, n); got != "x.a?b?:1 dropped:0" {
 		t.Error(got)
 	}
 }
 
+// failures is an ErrorSink.
+type failures []string
+
+func (f *failures) FilterError(tag string, entry []byte, message string) {
+	e, _, _ := event.Next(entry)
+	*f = append(*f, fmt.Sprintf("%s %s %s", tag, event.AppendJSON(nil, e.Record, event.Yajl), message))
+}
+
+func TestFailures(t *testing.T) {
+	r, _ := build(t, "capitalize_regex_backreference true\n<rule>\nkey $.a.b\npattern /^(x)?(.*)$/\ntag n.$2\n</rule>")
+	var errs failures
+	s := &Scratch{Errors: &errs}
+	gs, dropped, failed := r.Apply(s, "t", entries(t, `{"a":{"b":"xy"}}`, `{"a":"text"}`, `{"a":[1]}`, `{"a":{"b":"y"}}`, `{}`, `{"a":null}`))
+	if got := describe(gs, dropped); got != "n.Y:1 dropped:2" || failed != 3 {
+		t.Errorf("%s, %d failed", got, failed)
+	}
+	const through = " rewrite_tag_filter: the way to $.a.b goes through a value that is no map"
+	want := []string{`t {"a":"text"}` + through, `t {"a":[1]}` + through, `t {"a":{"b":"y"}} rewrite_tag_filter: a group of the pattern has no part in the match, there is nothing to capitalize`}
+	if fmt.Sprint(errs) != fmt.Sprint(want) {
+		t.Errorf("%q", errs)
+	}
+	r.Apply(&Scratch{}, "t", entries(t, `{"a":"text"}`)) // nobody wants them
+}
+
 func TestOneGroupIsNotCopied(t *testing.T) {
 	r, _ := build(t, "<rule>\nkey k\npattern /(.+)/\ntag x.$1\n</rule>")
 	src := entries(t, `{"k":"a"}`, `{"k":"a"}`)
-	gs, _ := r.Apply(&Scratch{}, "t", src)
+	gs, _, _ := r.Apply(&Scratch{}, "t", src)
 	if len(gs) != 1 || &gs[0].Entries[0] != &src[0] {
 		t.Error("a batch that goes one way was copied")
 	}
