@@ -35,8 +35,8 @@ fuzz: ## a short run of every fuzz target (FUZZTIME=1s)
 e2e: ## tests with the real binary and real clients
 	@tools/check.sh e2e
 
-docker: ## the Docker driver on a real engine, with more kills (WEIR_DOCKER_KILLS=200)
-	WEIR_DOCKER_KILLS=$${WEIR_DOCKER_KILLS:-200} go test -count=1 -v -timeout 60m ./test/docker $(ARGS)
+docker: ## the Docker driver on a real engine: 200 kills, 200 containers (WEIR_DOCKER_CLOCK=1: steps the clock too)
+	WEIR_DOCKER_FULL=1 WEIR_DOCKER_KILLS=$${WEIR_DOCKER_KILLS:-200} go test -count=1 -v -timeout 60m ./test/docker $(ARGS)
 
 lint: ## format, vet, staticcheck
 	@tools/check.sh lint

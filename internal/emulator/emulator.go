@@ -29,7 +29,8 @@ type Options struct {
 	Faults *FaultScript
 	// Log gets a line per change of state, never one per request; nil: none.
 	Log *slog.Logger
-	// Clock replaces time.Now for timestamps, windows and signatures.
+	// Clock replaces time.Now for timestamps, windows, signatures and the dates of
+	// answers.
 	Clock func() time.Time
 	// Secrets maps access keys to secret keys. When it is not empty,
 	// signatures are verified and other keys refused; otherwise only the

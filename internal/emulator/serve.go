@@ -37,6 +37,9 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	c := s.pool.Get().(*call)
 	defer s.pool.Put(c)
 	c.reset(op, s.clock())
+	if s.opt.Clock != nil { // clients take the service's time from here
+		w.Header().Set("Date", c.now.UTC().Format(http.TimeFormat))
+	}
 
 	early := s.faults.Load().decide(true, op, "", "", c.now)
 	if early != nil && early.Kind == FaultClockSkew {

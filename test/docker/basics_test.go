@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/emulator"
 	"weir/test/docker/written"
 	"weir/test/weirtest"
 )
@@ -73,7 +74,7 @@ func TestWhatContainersWrite(t *testing.T) {
 	for _, k := range []kind{builtin, managed, v1} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, k, rigOptions{})
+			r := lent.rig(t, k, emulator.Options{})
 			all := samples()
 			all = slices.DeleteFunc(all, func(s sample) bool {
 				// How the plugin is run makes no difference here: some samples will do.
@@ -88,7 +89,7 @@ func TestWhatContainersWrite(t *testing.T) {
 					continue
 				}
 				// Docker's own copy is not weir's work, but it must not suffer.
-				if got := r.docker("logs", s.name); !strings.Contains(got, strings.TrimSpace(s.want[0])) {
+				if got := r.docker("logs", r.name(s.name)); !strings.Contains(got, strings.TrimSpace(s.want[0])) {
 					t.Errorf("docker logs %s: %s", s.name, clip(got))
 				}
 			}
@@ -131,13 +132,12 @@ func (r *rig) refusals() {
 
 // TestNames has names that come from the container.
 func TestNames(t *testing.T) {
-	each(t, func(t *testing.T, k kind) {
-		r := newRig(t, k, rigOptions{})
+	together(t, emulator.Options{}, func(t *testing.T, r *rig) {
 		r.do(container{name: "c1", driver: []string{"-awslogs-stream", "tag={{.Name}}/{{.ImageName}}/{{index .ContainerLabels \"service\"}}"},
 			flags: []string{"--label", "service=shop"}, steps: []string{`text:"first\n"`}})
-		arrive(t, r.emu, "c1/"+"writer/shop", "first")
+		arrive(t, r.emu, r.name("c1")+"/writer/shop", "first")
 		r.do(container{name: "c2", driver: []string{"-awslogs-stream"}, steps: []string{`text:"first\n"`}})
-		arrive(t, r.emu, r.docker("inspect", "-f", "{{.Id}}", "c2"), "first")
+		arrive(t, r.emu, r.docker("inspect", "-f", "{{.Id}}", r.name("c2")), "first")
 		r.do(container{name: "c3", driver: []string{"awslogs-stream=a:b*c"}, steps: []string{`text:"first\n"`}})
 		weirtest.Eventually(t, "the name was made legal", func() (string, bool) {
 			var names []string
@@ -147,29 +147,4 @@ func TestNames(t *testing.T) {
 			return fmt.Sprint(names), len(names) == 3
 		})
 	})
-}
-
-// TestTwentyContainers has 20 containers that write 10 000 lines a second together.
-func TestTwentyContainers(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, managed, rigOptions{})
-	const containers, rate, seconds = 20, 500, 5
-	var names []string
-	for i := range containers {
-		names = append(names, fmt.Sprintf("n%d", i))
-		r.docker(append([]string{"create"}, r.args(container{name: names[i], steps: []string{
-			"await", fmt.Sprintf("lines:n=%d,id=%s,rate=%d,size=100,burst=5", rate*seconds, names[i], rate)}})...)...)
-	}
-	r.docker(append([]string{"start"}, names...)...)
-	r.docker(append([]string{"kill", "-s", "USR1"}, names...)...) // all begin
-	r.wait(names...)
-	for _, name := range names {
-		if a := whole(t, r.emu, name, name, 100, 1); a.written != rate*seconds {
-			t.Errorf("%s wrote %d lines", name, a.written)
-		}
-	}
-	if s := r.docker("logs", "--tail", "1", names[0]); !strings.Contains(s, "end n0") {
-		t.Errorf("docker logs ends with %q", s)
-	}
-	r.settled()
 }

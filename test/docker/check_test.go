@@ -247,6 +247,9 @@ func (r *rig) settled() {
 		}
 		done, seen := true, ""
 		for _, o := range s.Outputs {
+			if !strings.Contains(o.ID, r.gate.url()) {
+				continue // of another test
+			}
 			b := o.Ledger
 			seen += b.String() + "; "
 			if b.Balance != 0 || b.Delivered+b.Filtered+b.Parked+b.Lost()+uint64(b.Pending) != b.Admitted {
@@ -256,4 +259,25 @@ func (r *rig) settled() {
 		}
 		return seen, done
 	})
+}
+
+// sum waits until what was delivered of a stream and what its notices tell are all.
+func (r *rig) sum(name string, all, size int) *tally {
+	r.t.Helper()
+	var a *tally
+	sum := func() int {
+		a = count(r.emu, name, name, size, 1)
+		s := a.lines + len(a.other) + told(r.t, a.notices)
+		if a.written >= 0 {
+			s++
+		}
+		return s
+	}
+	weirtest.Within(r.t, 2*weirtest.Patience, name+" adds up", func() (string, bool) { return fmt.Sprint(sum(), " ", a), sum() >= all })
+	time.Sleep(200 * time.Millisecond) // nothing more may come
+	if s := sum(); s != all || a.twice+a.disorder > 0 {
+		r.t.Errorf("%s: delivered and told are %d, written were %d: %s", name, s, all, a)
+	}
+	r.t.Logf("%s: %s", name, a)
+	return a
 }

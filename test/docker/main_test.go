@@ -6,15 +6,22 @@
 // Not root, or no Docker Engine installed: the tests that need one leave themselves out. The
 // protocol is tested without any in internal/input/docker.
 //
+// What does not depend on an engine or plugin that is restarted runs on one engine that all
+// such tests have in common, each with an endpoint of its own.
+//
 //	WEIR_DOCKER_KILLS=200   kills of TestKillUnderLoad (default 20)
+//	WEIR_DOCKER_FULL=1      200 containers at once, every kind of plugin for everything, more rounds
+//	WEIR_DOCKER_CLOCK=1     sets the machine's clock, for some seconds; everybody on it will notice
 package docker
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +37,26 @@ var (
 	writer, plugin string
 )
 
-func TestMain(m *testing.M) { weirtest.Main(m, prepare) }
+func TestMain(m *testing.M) {
+	guardClock()
+	weirtest.Main(suite{m}, prepare)
+}
+
+// suite is the tests of this package with what they have in common.
+type suite struct{ m *testing.M }
+
+func (s suite) Run() int {
+	defer lent.close()
+	flag.Parse()
+	// Most of the time these tests wait: for an engine, for the plugin's delays, for writers.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
+		_ = f.Value.Set(fmt.Sprint(2 * runtime.GOMAXPROCS(0))) // it takes numbers
+	}
+	return s.m.Run()
+}
+
+// full asks for all that takes longer than CI has time for.
+var full = os.Getenv("WEIR_DOCKER_FULL") != ""
 
 // prepare finds out whether an engine can be had, and builds what it is to run.
 func prepare(dir string) error {
@@ -52,22 +78,20 @@ func prepare(dir string) error {
 	return nil
 }
 
-// try starts an engine and a container. Where mounts or cgroups are not permitted this fails.
+// try starts the engine that is lent to tests, and a container. Where mounts or cgroups are
+// not permitted this fails.
 func try(dir string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if writer, err = engine.BuildWriter(ctx, dir); err != nil {
 		return err
 	}
-	e, err := engine.Start(ctx, engine.Options{})
-	if err != nil {
+	if lent.e, err = engine.Start(ctx, engine.Options{Env: credentials}); err != nil {
 		return err
 	}
-	defer e.Close()
-	if err := e.ImportWriter(ctx, writer); err != nil {
-		return err
+	if err = lent.e.ImportWriter(ctx, writer); err == nil {
+		_, err = lent.e.Docker(ctx, "run", "--rm", "--network", "none", engine.Image)
 	}
-	_, err = e.Docker(ctx, "run", "--rm", "--network", "none", engine.Image)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/emulator"
 	"weir/test/docker/engine"
 	"weir/test/docker/written"
 	"weir/test/weirtest"
@@ -14,8 +15,7 @@ import (
 // TestEndpointDown runs through what an operator does while the service is away: every
 // command has to be as quick as always, and nothing may be lost.
 func TestEndpointDown(t *testing.T) {
-	each(t, func(t *testing.T, k kind) {
-		r := newRig(t, k, rigOptions{})
+	together(t, emulator.Options{}, func(t *testing.T, r *rig) {
 		lines := func(name string) container {
 			return container{name: name, steps: []string{"lines:n=0,id=" + name + ",rate=200,to=both"}}
 		}
@@ -29,17 +29,18 @@ func TestEndpointDown(t *testing.T) {
 			shut func()
 		}{{"refuses", r.gate.refuse}, {"is-silent", r.gate.swallow}} {
 			away.shut()
-			n := func(s string) string { return away.name + "-" + s }
-			r.quick(append([]string{"run", "-d"}, r.args(lines(n("stopped")))...)...)
-			r.quick(append([]string{"run", "-d"}, r.args(lines(n("killed")))...)...)
-			r.quick(append([]string{"run", "-d"}, r.args(lines(n("removed")))...)...)
-			r.quick(append([]string{"create"}, r.args(container{name: n("started"), steps: []string{`text:"hello\n"`}})...)...)
+			stream := func(s string) string { return away.name + "-" + s }
+			n := func(s string) string { return r.name(stream(s)) }
+			r.quick(append([]string{"run", "-d"}, r.args(lines(stream("stopped")))...)...)
+			r.quick(append([]string{"run", "-d"}, r.args(lines(stream("killed")))...)...)
+			r.quick(append([]string{"run", "-d"}, r.args(lines(stream("removed")))...)...)
+			r.quick(append([]string{"create"}, r.args(container{name: stream("started"), steps: []string{`text:"hello\n"`}})...)...)
 			r.quick("start", n("started"))
 			r.quick("inspect", n("stopped"))
 			r.quick("ps")
 			weirtest.Eventually(t, "docker logs has lines", func() (string, bool) {
 				s := r.quick("logs", n("killed"))
-				return clip(s), strings.Contains(s, "line "+n("killed")+" 20 ")
+				return clip(s), strings.Contains(s, "line "+stream("killed")+" 20 ")
 			})
 			r.quick("stop", n("stopped"))
 			r.quick("kill", n("killed"))
@@ -51,7 +52,7 @@ func TestEndpointDown(t *testing.T) {
 			r.quick("inspect", n("started"))
 			r.quick("logs", n("started"))
 		}
-		r.quick("stop", "before")
+		r.quick("stop", r.name("before"))
 		r.gate.open()
 		for _, name := range []string{"before", "refuses-stopped", "is-silent-stopped"} {
 			whole(t, r.emu, name, name, 0, 2)

@@ -52,6 +52,7 @@ type rig struct {
 	emu    *emulator.Server
 	gate   *gate
 	http   string // host:port of the plugin's status
+	prefix string // of containers' names, on an engine that is lent
 
 	o     rigOptions
 	spool string // of a v1 plugin
@@ -82,9 +83,6 @@ func newRig(t *testing.T, k kind, o rigOptions) *rig {
 	r.emu = weirtest.Endpoint(t, o.emulator)
 	r.gate = newGate(t, r.emu.Addr())
 	r.http = fmt.Sprintf("127.0.0.1:%d", weirtest.Port(t))
-	if k == builtin {
-		r.driver, o.engine.Env = "awslogs", append(o.engine.Env, o.env...)
-	}
 	var err error
 	if r.e, err = engine.Start(t.Context(), o.engine); err != nil {
 		t.Fatal(err)
@@ -103,7 +101,7 @@ func newRig(t *testing.T, k kind, o rigOptions) *rig {
 	if o.spool != "" {
 		r.spool = o.spool
 	}
-	if o.late || k == builtin {
+	if o.late {
 		return r
 	}
 	r.startPlugin()
@@ -133,7 +131,9 @@ func (r *rig) startPlugin() {
 		r.startV1()
 		return
 	}
-	r.docker("plugin", "create", r.driver, plugin)
+	if !strings.Contains(r.docker("plugin", "ls", "--format", "{{.Name}}"), r.driver) { // spoolDir may have made it
+		r.docker("plugin", "create", r.driver, plugin)
+	}
 	r.docker(append([]string{"plugin", "set", r.driver, "WEIR_HTTP=" + r.http}, r.o.env...)...)
 	r.docker("plugin", "enable", r.driver)
 }
@@ -146,14 +146,14 @@ func (r *rig) startV1() {
 		r.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(weirtest.Binary(), "docker-plugin", "--socket", "/run/docker/plugins/weir.sock", "--spool", r.spool, "--http", r.http)
+	cmd := exec.Command(weirtest.Binary(), "docker-plugin", "--socket", "/run/docker/plugins/"+r.driver+".sock", "--spool", r.spool, "--http", r.http)
 	cmd.Env = append(weirtest.CleanEnv(), r.o.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if r.v1, err = r.e.Enter(cmd); err != nil {
 		r.t.Fatal(err)
 	}
 	weirtest.Eventually(r.t, "the plugin listens", func() (string, bool) {
-		_, err := os.Stat(filepath.Join(r.e.RunDir(), "plugins", "weir.sock"))
+		_, err := os.Stat(filepath.Join(r.e.RunDir(), "plugins", r.driver+".sock"))
 		return fmt.Sprint(err), err == nil
 	})
 }
@@ -162,6 +162,9 @@ func (r *rig) startV1() {
 // itself; a v1 plugin is started here.
 func (r *rig) kill() {
 	r.t.Helper()
+	if r.prefix != "" {
+		r.t.Fatal("this plugin is for others too")
+	}
 	if r.kind == v1 {
 		r.v1.Signal(syscall.SIGKILL)
 		<-r.v1.Done()
@@ -269,7 +272,7 @@ func (r *rig) args(c container) []string {
 			opts = slices.DeleteFunc(opts, func(s string) bool { return strings.HasPrefix(s, o[1:]+"=") })
 		}
 	}
-	args := []string{"--name", c.name, "--network", "none", "--log-driver", r.driver}
+	args := []string{"--name", r.name(c.name), "--network", "none", "--log-driver", r.driver}
 	for _, o := range opts {
 		args = append(args, "--log-opt", o)
 	}
@@ -285,7 +288,7 @@ func (r *rig) run(c container) {
 // wait waits for the end of containers.
 func (r *rig) wait(names ...string) {
 	r.t.Helper()
-	r.docker(append([]string{"wait"}, names...)...)
+	r.docker(append([]string{"wait"}, r.names(names...)...)...)
 }
 
 // do runs a container to its end.

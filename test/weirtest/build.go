@@ -6,15 +6,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
 )
 
 // binaryVar names the program under test, given from outside or by Main.
 const binaryVar = "WEIR_BINARY"
 
 // Main builds weir, runs the tests of a package and cleans up. A TestMain calls it. prepare
-// does what else has to be done once; dir is removed at the end.
-func Main(m *testing.M, prepare ...func(dir string) error) {
+// does what else has to be done once; dir is removed at the end. m is a *testing.M, or has
+// something to do after it.
+func Main(m interface{ Run() int }, prepare ...func(dir string) error) {
 	dir, err := os.MkdirTemp("", "weir-test-")
 	if err == nil {
 		var binary string

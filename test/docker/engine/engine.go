@@ -30,6 +30,9 @@ type Options struct {
 	LiveRestore bool
 	// Flags are further flags of dockerd.
 	Flags []string
+	// Before is called before dockerd runs, by Start and by Run after Crash, to mount
+	// something; nil: nothing.
+	Before func(e *Engine) error
 }
 
 // Engine is a running engine. Its methods may be used from any goroutine, except Stop,
@@ -40,6 +43,8 @@ type Engine struct {
 	holder *exec.Cmd // keeps the namespaces
 	daemon *Process
 	log    string // dockerd's log
+
+	mounted bool // Options.Before was called in these namespaces
 }
 
 // patience is how long dockerd may take to start and to stop. It needs well below a second.
@@ -120,6 +125,12 @@ func (e *Engine) hold() error {
 // Run starts dockerd, again after Stop or Kill, and waits until it answers.
 func (e *Engine) Run(ctx context.Context, o Options) error {
 	_ = os.Remove(filepath.Join(e.Dir, "pid")) // of a dockerd that was killed: its number may be taken again
+	if o.Before != nil && !e.mounted {
+		if err := o.Before(e); err != nil {
+			return err
+		}
+		e.mounted = true
+	}
 	args := []string{"--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver", "vfs",
 		"--data-root", e.Dir + "/data", "--exec-root", e.Dir + "/exec", "--pidfile", e.Dir + "/pid", "-H", "unix://" + e.Dir + "/s",
 		"--cgroup-parent", e.cgroup(), "--shutdown-timeout", "10"}
@@ -172,10 +183,11 @@ func (e *Engine) Kill() {
 }
 
 // Crash ends everything at once, as when a host is switched off, and prepares for Run. What
-// a host keeps in memory is lost: /run. What was written to disk is all there; the test that
-// loses what was not synced has no engine.
+// a host keeps in memory is lost: /run. What was written to disk is all there, except on a
+// disk that was cut off before, see Mount; mounts are gone.
 func (e *Engine) Crash() error {
 	e.end()
+	e.mounted = false
 	for _, d := range []string{"run", "ctd", "exec"} {
 		if err := os.RemoveAll(filepath.Join(e.Dir, d)); err != nil {
 			return err

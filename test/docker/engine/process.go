@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -53,6 +54,22 @@ func (e *Engine) Enter(cmd *exec.Cmd) (*Process, error) {
 		}
 	}
 	return p, nil
+}
+
+// Exec runs a program in the namespaces of the engine and gives what it prints, both ways.
+func (e *Engine) Exec(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(e.holder.Process.Pid), "-m", "-p", "--", name}, args...)...)
+	out, err := cmd.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", name, err, text)
+	}
+	return text, err
+}
+
+// Path is where a path that the engine sees is for this process.
+func (e *Engine) Path(name string) string {
+	return fmt.Sprintf("/proc/%d/root%s", e.holder.Process.Pid, name)
 }
 
 // Signal sends a signal; a process that has ended does not mind.

@@ -10,6 +10,8 @@
 //	binary:n=1000,seed=1 n bytes that are often no UTF-8, none of them a newline; then one
 //	json:n=10,id=a       lines that are JSON objects
 //	trace:n=10,id=a      events of several lines, each begun by a line with a date
+//	dated:n=10,id=a,from=1764500000,step=60   numbered lines behind a date: the second from, and
+//	      step seconds later each
 //	sleep:ms=100
 //	hold                 wait for SIGTERM
 //	await                wait for SIGUSR1
@@ -100,6 +102,8 @@ func step(arg string, stop chan os.Signal) error {
 		err = each(n, func(i int) string { return written.JSON(p["id"], i) })
 	case "trace":
 		err = each(n, func(i int) string { return written.Trace(p["id"], i) })
+	case "dated":
+		err = each(n, func(i int) string { return written.Dated(p["id"], i, int64(p.num("from", 0)+i*p.num("step", 1))) })
 	case "sleep":
 		time.Sleep(time.Duration(p.num("ms", 0)) * time.Millisecond)
 	case "hold":

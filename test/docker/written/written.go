@@ -86,6 +86,11 @@ func JSON(id string, i int) string {
 	return fmt.Sprintf(`{"id":%q,"n":%d,"text":"tab\t quote\" café","nested":{"list":[1,2,%d]}}`, id, i, i)
 }
 
+// Dated is line i of the writer id behind a date, in seconds since 1970.
+func Dated(id string, i int, at int64) string {
+	return time.Unix(at, 0).UTC().Format("2006-01-02 15:04:05") + " " + Line(id, i, 0)
+}
+
 // Trace is an event of several lines that begins with a date, without the last newline.
 func Trace(id string, i int) string {
 	at := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Second)
