@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -86,6 +87,9 @@ type damage struct {
 	err error
 }
 
+// errBlank is the error of a file that a power cut has left without what was written to it.
+var errBlank = errors.New("it is blank")
+
 // load reads all sessions. Damaged ones are set aside.
 func (st *store) load() (all []*saved, damaged []damage, err error) {
 	names, err := st.fs.List(st.dir)
@@ -99,6 +103,12 @@ func (st *store) load() (all []*saved, damaged []damage, err error) {
 			continue
 		}
 		s, err := st.loadOne(key)
+		if errors.Is(err, errBlank) { // its container and its pipe ended with the power
+			if err := st.forget(key); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
 		if err != nil {
 			aside := st.path(key + badSuffix)
 			err = errors.Join(fmt.Errorf("read session %s, which is set aside as %s: %w", key, aside, err), st.fs.Rename(st.path(name), aside))
@@ -122,6 +132,9 @@ func (st *store) loadOne(key string) (*saved, error) {
 	b, err := st.read(st.path(key+infoSuffix), maxInfo)
 	if err != nil {
 		return nil, err
+	}
+	if len(bytes.Trim(b, "\x00")) == 0 {
+		return nil, errBlank
 	}
 	return decodeSaved(key, b)
 }

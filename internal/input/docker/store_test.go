@@ -59,7 +59,14 @@ func TestLoadSweeps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, bad := range []string{``, `{}`, `{"Format":9}`, `{"Format":1,"File":"/other","ID":"c","Options":{}}`, `{"Format":1,"File":"` + id64('d') + `"}`} {
+	for key, blank := range map[string]string{id64('e'): "", id64('f'): strings.Repeat("\x00", 4096)} { // as file systems do it
+		for _, suffix := range []string{".json", ".a"} {
+			if err := st.write(st.path(key+suffix), []byte(blank)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, bad := range []string{`{"Format":`, `{}`, `{"Format":9}`, `{"Format":1,"File":"/other","ID":"c","Options":{}}`, `{"Format":1,"File":"` + id64('d') + `"}`} {
 		fs.Damage("d/"+id64('d')+".json", []byte(bad))
 		if err := st.write(st.path(id64('d')+".json"), []byte(bad)); err != nil {
 			t.Fatal(err)
