@@ -27,15 +27,6 @@ type dockerTest struct {
 	log *logs
 }
 
-func dockerEnv(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "x")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "y")
-	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	t.Setenv("AWS_REGION", "")
-	t.Setenv("AWS_DEFAULT_REGION", "")
-	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
-}
-
 func openDocker(t *testing.T, o DockerOptions) *dockerTest {
 	t.Helper()
 	d := &dockerTest{log: &logs{}}
@@ -121,7 +112,6 @@ func checkLines(t *testing.T, s *emulator.Server, stream, prefix string, n int) 
 }
 
 func TestDockerDelivers(t *testing.T) {
-	dockerEnv(t)
 	s := cloud(t)
 	dir := t.TempDir()
 	d := openDocker(t, DockerOptions{Spool: dir})
@@ -150,7 +140,7 @@ func TestDockerDelivers(t *testing.T) {
 }
 
 func TestDockerRestartWithBacklog(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	outage := &emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}
 	if err := s.SetFaults(outage); err != nil {
@@ -197,7 +187,6 @@ func TestDockerRestartWithBacklog(t *testing.T) {
 }
 
 func TestDockerWithoutARegion(t *testing.T) {
-	dockerEnv(t)
 	s := cloud(t)
 	asked := make(chan struct{}, 10)
 	known := make(chan string, 1)
@@ -227,7 +216,7 @@ func TestDockerWithoutARegion(t *testing.T) {
 // TestDockerLiveFirst: after an outage new events arrive before the backlog, which arrives
 // in order, over a restart too.
 func TestDockerLiveFirst(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	setFaults := func(rules ...emulator.FaultRule) {
 		if err := s.SetFaults(&emulator.FaultScript{Rules: rules}); err != nil {
@@ -286,7 +275,6 @@ func TestDockerLiveFirst(t *testing.T) {
 // TestDockerManyContainers: what 200 containers take while they write, and that they share
 // one output.
 func TestDockerManyContainers(t *testing.T) {
-	dockerEnv(t)
 	s := cloud(t)
 	d := openDocker(t, DockerOptions{Spool: t.TempDir(), Grace: 5 * time.Second})
 	const n, rounds, per = 200, 10, 50
@@ -330,7 +318,6 @@ func memoryInUse() uint64 {
 // TestDockerLeftIsNotForgotten: what an earlier process left stays on the list until it is
 // opened and delivered, however long that takes.
 func TestDockerLeftIsNotForgotten(t *testing.T) {
-	dockerEnv(t)
 	d := openDocker(t, DockerOptions{Spool: t.TempDir()})
 	c := newDockerContainer(d.Docker, testContainer("http://127.0.0.1:1", 1, nil))
 	c.stored = true
@@ -343,7 +330,6 @@ func TestDockerLeftIsNotForgotten(t *testing.T) {
 // TestDockerCredentialsEndpoint: awslogs-credentials-endpoint counts before the environment,
 // and containers with another one have another output.
 func TestDockerCredentialsEndpoint(t *testing.T) {
-	dockerEnv(t)
 	s, err := emulator.New(emulator.Options{Secrets: map[string]string{"AKFROMENDPOINT": "secret"}})
 	if err != nil {
 		t.Fatal(err)
@@ -384,7 +370,7 @@ func TestDockerCredentialsEndpoint(t *testing.T) {
 // TestDockerDoesNotWaitForCompany: what waits for the flush interval is sent when the
 // container ends, and when the plugin stops.
 func TestDockerDoesNotWaitForCompany(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	o := DockerOptions{Spool: t.TempDir(), Grace: 10 * time.Second}
 	d := openDocker(t, o)

@@ -21,7 +21,6 @@ func (d *dockerTest) dropped(id string) (n uint64) {
 // TestFullDiskIsSharedFairly: on a disk below its floor the container that has stored most makes
 // room for one that has little, also for one that comes only now; each keeps its newest.
 func TestFullDiskIsSharedFairly(t *testing.T) {
-	dockerEnv(t)
 	s := cloud(t)
 	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
 		t.Fatal(err)

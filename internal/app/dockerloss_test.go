@@ -64,9 +64,10 @@ func tell(t *testing.T, s *emulator.Server, stream string) told {
 // the newest, and the stream says exactly how many, once, also when the plugin was started
 // anew meanwhile.
 func TestDockerOverflow(t *testing.T) {
+	t.Parallel()
 	for name, newest := range map[string]bool{"oldest": false, "newest": true} {
 		t.Run(name, func(t *testing.T) {
-			dockerEnv(t)
+			t.Parallel()
 			s := cloud(t)
 			if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
 				t.Fatal(err)
@@ -115,7 +116,7 @@ func TestDockerOverflow(t *testing.T) {
 
 // TestDockerMiss: a loss before the spool is told at its place.
 func TestDockerMiss(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	d := openDocker(t, DockerOptions{Spool: t.TempDir()})
 	c := testContainer(s.URL(), 1, func(o *awslogs.Options) { o.LossNotice = "json" })
@@ -136,7 +137,7 @@ func TestDockerMiss(t *testing.T) {
 // TestDockerOneThatWritesMuch: at the limit of all spools the largest gives up, and the
 // others lose nothing.
 func TestDockerOneThatWritesMuch(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
 		t.Fatal(err)
@@ -187,7 +188,7 @@ func TestDockerOneThatWritesMuch(t *testing.T) {
 // TestDockerSpoolCannotBeOpened: events that come while a container's directory cannot be
 // made are booked, and told when it can.
 func TestDockerSpoolCannotBeOpened(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	dir := t.TempDir()
 	d := openDocker(t, DockerOptions{Spool: dir})

@@ -15,7 +15,7 @@ import (
 // TestDockerSleep: of many containers that have ended during an outage a few are open. The
 // others are delivered later, over a restart too, and wake for a new session.
 func TestDockerSleep(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
 		t.Fatal(err)
@@ -86,13 +86,13 @@ func TestDockerSleep(t *testing.T) {
 
 // TestDockerDrains: containers that sleep follow each other closely when they can be delivered.
 func TestDockerDrains(t *testing.T) {
-	dockerEnv(t)
+	t.Parallel()
 	s := cloud(t)
 	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
 		t.Fatal(err)
 	}
 	d := openDocker(t, DockerOptions{Spool: t.TempDir(), awake: 1})
-	const n = 12 // at one in two seconds that would be too long for eventually
+	const n = 12
 	for i := range n {
 		c := testContainer(s.URL(), i, func(o *awslogs.Options) { o.FlushInterval = time.Hour })
 		sp := d.spool(t, c)
@@ -106,10 +106,14 @@ func TestDockerDrains(t *testing.T) {
 		}
 		return k <= 1
 	})
+	began := time.Now()
 	if err := s.SetFaults(nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "all is delivered and gone", func() bool { return len(d.list()) == 0 })
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v: one in two seconds", took)
+	}
 	for i := range n {
 		checkLines(t, s, fmt.Sprint("s", i), "n", 10)
 	}
@@ -117,7 +121,6 @@ func TestDockerDrains(t *testing.T) {
 
 // TestDockerOpenWhileItGoes: who opens a container that is just being closed gets another one.
 func TestDockerOpenWhileItGoes(t *testing.T) {
-	dockerEnv(t)
 	d := openDocker(t, DockerOptions{Spool: t.TempDir()})
 	info := testContainer("http://127.0.0.1:1", 1, nil)
 	c := newDockerContainer(d.Docker, info)
@@ -134,10 +137,10 @@ func TestDockerOpenWhileItGoes(t *testing.T) {
 
 // TestDockerTurns: containers that are awake in vain hold up no others.
 func TestDockerTurns(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds of waiting")
 	}
-	dockerEnv(t)
 	s := cloud(t)
 	bad := []emulator.FaultRule{{Kind: emulator.FaultAccessDenied, Stream: "s[0-3]", Operations: []string{"PutLogEvents"}}}
 	if err := s.SetFaults(&emulator.FaultScript{Rules: append(bad, emulator.FaultRule{Kind: emulator.Fault503})}); err != nil {

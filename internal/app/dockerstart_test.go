@@ -39,7 +39,6 @@ func askSocket(t *testing.T, socket, method, path string) (string, int) {
 // TestDockerStartAndStop: the whole of it, with its sockets, twice over one spool; a second
 // process beside the first is refused.
 func TestDockerStartAndStop(t *testing.T) {
-	dockerEnv(t)
 	dir, err := os.MkdirTemp("", "wd") // names of sockets are short
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,7 @@ const concatConf = forwardIn + `
 // TestConcatHoldsTheAck has the last line of a message wait for the next message, and the
 // last of all for the time-out.
 func TestConcatHoldsTheAck(t *testing.T) {
+	t.Parallel()
 	r := start(t, fmt.Sprintf(concatConf, "1s"))
 	addr := r.addr(0)
 	first := make(chan error, 1)
@@ -80,6 +81,7 @@ func TestConcatHoldsTheAck(t *testing.T) {
 
 // TestStopPassesOnWhatIsHeld stops while a sender waits for its acknowledgement.
 func TestStopPassesOnWhatIsHeld(t *testing.T) {
+	t.Parallel()
 	r := start(t, fmt.Sprintf(concatConf, "1h"))
 	addr := r.addr(0)
 	done := make(chan error, 1)
@@ -129,6 +131,7 @@ func TestFlushPassesOnWhatIsHeld(t *testing.T) {
 
 // TestReloadKeepsTheOrderOfWhatIsHeld reloads while events are held.
 func TestReloadKeepsTheOrderOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
 	text := fmt.Sprintf(concatConf, "1h")
 	r := start(t, text)
 	addr := r.addr(0)
@@ -193,6 +196,7 @@ func TestDetectExceptionsGoOnUnderTheirTag(t *testing.T) {
 
 // TestConcatAndDetectTogether joins the parts of lines, then the lines of a trace.
 func TestConcatAndDetectTogether(t *testing.T) {
+	t.Parallel()
 	r := start(t, forwardIn+`
 <filter raw.**>
   @type concat

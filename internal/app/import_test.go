@@ -86,6 +86,7 @@ func numbers(prefix string, first, count int) (want []string) {
 // TestLeftByFluentdIsDeliveredFirst starts over a directory of Fluentd: what is there comes
 // out once, in order, before what is sent.
 func TestLeftByFluentdIsDeliveredFirst(t *testing.T) {
+	t.Parallel()
 	s := cloud(t)
 	l := &leftovers{t: t, dir: filepath.Join(t.TempDir(), "buf")}
 	l.chunk("q", "app", true, 0, 100)
@@ -106,6 +107,7 @@ func TestLeftByFluentdIsDeliveredFirst(t *testing.T) {
 
 // TestLeftByFluentdBroken keeps and reports what cannot be delivered.
 func TestLeftByFluentdBroken(t *testing.T) {
+	t.Parallel()
 	s := cloud(t)
 	l := &leftovers{t: t, dir: filepath.Join(t.TempDir(), "buf")}
 	cut := l.chunk("q", "app", true, 0, 3)
@@ -154,6 +156,7 @@ func TestLeftByFluentdBroken(t *testing.T) {
 // TestLeftByFluentdOutage cannot deliver: the chunks stay, the next start neither takes
 // them twice nor forgets to remove them.
 func TestLeftByFluentdOutage(t *testing.T) {
+	t.Parallel()
 	l := &leftovers{t: t, dir: filepath.Join(t.TempDir(), "buf")}
 	for i := range 5 {
 		l.chunk("q", "app", true, 10*i, 10)
@@ -176,6 +179,7 @@ func TestLeftByFluentdOutage(t *testing.T) {
 // TestLeftByFluentdKilled finds the states that a kill can leave: a chunk that is stored but
 // not moved, and one whose metadata did not follow.
 func TestLeftByFluentdKilled(t *testing.T) {
+	t.Parallel()
 	l := &leftovers{t: t, dir: filepath.Join(t.TempDir(), "buf")}
 	first := l.chunk("q", "app", true, 0, 10)
 	second := l.chunk("q", "app", true, 10, 10)
@@ -200,6 +204,7 @@ func TestLeftByFluentdKilled(t *testing.T) {
 // TestLeftByFluentdWithoutRoom has more than the buffer takes: the sources start, nothing
 // is lost.
 func TestLeftByFluentdWithoutRoom(t *testing.T) {
+	t.Parallel()
 	l := &leftovers{t: t, dir: filepath.Join(t.TempDir(), "buf")}
 	for i := range 40 {
 		l.chunk("q", "app", true, 100*i, 100)
@@ -223,6 +228,7 @@ func TestLeftByFluentdWithoutRoom(t *testing.T) {
 
 // TestLeftByFluentdPattern has the older path, and one per worker under root_dir.
 func TestLeftByFluentdPattern(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	s := cloud(t)
 	l := &leftovers{t: t, dir: filepath.Join(root, "bufs")}
@@ -248,7 +254,7 @@ func TestImport(t *testing.T) {
 	l.chunk("b", "app", false, 10, 10)
 	r := &running{t: t, log: &logs{}, out: &logs{}}
 	load := func() *Plan { return r.load(forwardIn + cloudMatch(s.URL(), dir+"/new", "")) }
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	o := Options{Log: quiet(t)}
 	for id, want := range map[string]string{"none": "no output with the id", "": "name the output"} {

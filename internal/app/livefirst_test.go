@@ -147,11 +147,13 @@ func arrived(t *testing.T, s *emulator.Server, stream string) (count, first, las
 // TestLiveFirst: after an outage new events arrive at once, and the backlog of several
 // streams beside them, in order and slowly.
 func TestLiveFirst(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds of waiting")
 	}
 	for _, kind := range []string{"file", "memory"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := cloud(t)
 			down(t, s, true)
 			dir := ""
@@ -206,11 +208,13 @@ func TestLiveFirst(t *testing.T) {
 // TestLiveFirstSwitchedOff: what is in a backlog is delivered when drain_order changes, by a
 // restart and by a reload, and what is sent before a reload changes to live_first.
 func TestLiveFirstSwitchedOff(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds of waiting")
 	}
 	for _, how := range []string{"restart", "reload"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			s := cloud(t)
 			down(t, s, true)
 			dir := filepath.Join(t.TempDir(), "buf")
@@ -251,6 +255,7 @@ func TestLiveFirstSwitchedOff(t *testing.T) {
 // TestLiveFirstStops: a stop during an outage says all that is left, and a drain of the
 // directory delivers all of it.
 func TestLiveFirstStops(t *testing.T) {
+	t.Parallel()
 	s := cloud(t)
 	down(t, s, true)
 	dir := filepath.Join(t.TempDir(), "buf")
@@ -279,6 +284,7 @@ func TestLiveFirstStops(t *testing.T) {
 // TestLiveFirstOrphan: a directory that no output uses any more is reported with its
 // backlog, and drained with it.
 func TestLiveFirstOrphan(t *testing.T) {
+	t.Parallel()
 	s := cloud(t)
 	down(t, s, true)
 	root := t.TempDir()
@@ -303,6 +309,7 @@ func TestLiveFirstOrphan(t *testing.T) {
 
 // TestLiveFirstTellsLosses: what a full backlog gives up is told, and only there.
 func TestLiveFirstTellsLosses(t *testing.T) {
+	t.Parallel()
 	s := cloud(t)
 	down(t, s, true)
 	conf := liveMatch(s.URL(), filepath.Join(t.TempDir(), "buf"), liveFirst+"\ntotal_limit_size 512k\noverflow_action drop_oldest_chunk")
@@ -338,6 +345,7 @@ func TestLiveFirstTellsLosses(t *testing.T) {
 // TestLiveFirstRefuses: with the default policy both buffers fill up before a sender keeps
 // its data.
 func TestLiveFirstRefuses(t *testing.T) {
+	t.Parallel()
 	s := cloud(t)
 	down(t, s, true)
 	r := startLive(t, forwardIn+liveMatch(s.URL(), "", liveFirst+"\ntotal_limit_size 256k"))
@@ -365,6 +373,7 @@ func TestLiveFirstRefuses(t *testing.T) {
 
 // TestLiveFirstParks: a denied stream is parked from both queues and comes back.
 func TestLiveFirstParks(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds of waiting")
 	}
@@ -391,6 +400,7 @@ func TestLiveFirstParks(t *testing.T) {
 
 // TestLiveFirstReloadUndone: a reload to live_first that fails leaves nothing behind.
 func TestLiveFirstReloadUndone(t *testing.T) {
+	t.Parallel()
 	s := cloud(t)
 	root := t.TempDir()
 	blocked := filepath.Join(root, "file")

@@ -13,7 +13,18 @@ import (
 	"weir/internal/fluentconf"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain sets the environment of all tests, so that those which wait can run side by side.
+func TestMain(m *testing.M) {
+	for k, v := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_CONFIG_FILE": "/nowhere/config",
+	} {
+		if err := os.Setenv(k, v); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestEveryMistakeHasItsPlace loads the files of testdata/bad. Each begins with the errors
 // that it has: "# error LINE:COLUMN: beginning of the message".

@@ -216,7 +216,7 @@ func (c *recordedCase) run(t *testing.T) {
 	}
 	closed := c.send(t, a)
 	allInLanes(a)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a.Stop(ctx)
 	http.DefaultClient.CloseIdleConnections()
@@ -227,7 +227,7 @@ func (c *recordedCase) run(t *testing.T) {
 // allInLanes waits until what was sent is in lanes, so that the stop makes one chunk of what
 // is one in Fluentd.
 func allInLanes(a *App) {
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		waiting := uint64(0)
 		for _, r := range a.gen.order {
 			if r.del == nil {
@@ -270,7 +270,7 @@ func (c *recordedCase) send(t *testing.T, a *App) (closed []int) {
 				t.Fatal(err)
 			}
 		}
-		conn.SetDeadline(time.Now().Add(15 * time.Second))
+		conn.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := conn.Write(recordedMessage(t, l, n)); err != nil {
 			t.Fatal(err)
 		}

@@ -128,6 +128,7 @@ func TestReloadAllOrNothing(t *testing.T) {
 }
 
 func TestReloadThatRemovesALabelAndItsSource(t *testing.T) {
+	t.Parallel()
 	second := "<source>\n@type forward\n@id two\nport 0\nbind 127.0.0.1\n@label @L\n</source>\n<label @L>\n<match **>\n@type stdout\n@id lout\n</match>\n</label>\n"
 	rest := "<match **>\n@type stdout\n@id out\n</match>\n"
 	r := start(t, forwardIn+second+rest)

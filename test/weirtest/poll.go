@@ -7,7 +7,7 @@ import (
 
 // Patience is how long Eventually waits where a test says nothing else. It is generous:
 // the machine may be busy, and a test that succeeds does not use it up.
-const Patience = 30 * time.Second
+const Patience = 90 * time.Second
 
 // Eventually polls ok until it is true. When Patience ends it fails the test with what.
 // ok gives what it saw, for that message.

@@ -319,9 +319,9 @@ func errLine(i int, text string) dockertest.Frame {
 // virtual time does not reach.
 func eventually(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			tb.Fatal("not within ten seconds: " + what)
+			tb.Fatal("not within a minute: " + what)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func TestGroupSettingsFromRecord(t *testing.T) {
 	r.Reset(lane)
 	r.Add(event.AppendEntry(nil, event.Unix(1_796_000_000, 0), record), 1)
 	sendOK(t, r)
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for done := false; !done; {
 		s.mu.Lock()
 		done = s.groups["/app/g"].days == 30

@@ -48,7 +48,7 @@ type Engine struct {
 }
 
 // patience is how long dockerd may take to start and to stop. It needs well below a second.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // Available says why no engine can be had here, or nil. It looks only for what can be seen;
 // Start may still fail where mounts or cgroups are not permitted.
