@@ -38,14 +38,14 @@ func listen(path string) (net.Listener, error) {
 			return nil, fmt.Errorf("remove a socket that nobody listens on: %w", err)
 		}
 	}
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen for Docker: %w", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
-	return l, nil
+	return newSpareListener(l), nil
 }
 
 func (p *Plugin) newServer() *http.Server {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/input/docker/awslogs"
@@ -34,8 +35,9 @@ type Plugin struct {
 	free     chan *bench
 	drafts   sync.Pool
 	lost     []string // pipes of sessions that could not be taken over
-	saves    trouble  // guarded by mu
+	saves    lockedTrouble
 	forgets  lockedTrouble
+	pipeMax  int // the largest size that a pipe can be given
 
 	mu       sync.Mutex // guards the rest
 	sessions map[string]*session
@@ -85,6 +87,7 @@ func (p *Plugin) Open() (err error) {
 	if p.lock, err = p.o.fs.Lock(p.o.State); err != nil {
 		return fmt.Errorf("take the directory of sessions; is another weir docker-plugin running?: %w", err)
 	}
+	p.pipeMax = pipeLimit()
 	p.free = make(chan *bench, benches)
 	for range benches {
 		b, err := newBench()
@@ -237,10 +240,11 @@ func (p *Plugin) prepare(s *session) (err error) {
 	p.grow(from)
 	err = p.store.save(s.saved)
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.saves.note(p.o.Log, "the sessions of containers cannot be stored: the lines that they write after a restart of the plugin would be lost",
 		"sessions are stored again", err)
+	p.o.Log.Debug("session begins", "container", s.saved.ID, "pipe", s.saved.File)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	s.mu.Lock()
 	s.pipe = from
 	s.mu.Unlock()
@@ -249,30 +253,45 @@ func (p *Plugin) prepare(s *session) (err error) {
 		return errors.Join(from.close(), errors.New("the plugin stops just now; try again"))
 	}
 	p.tasks.Go(s.run)
-	p.o.Log.Debug("session begins", "container", s.saved.ID, "pipe", s.saved.File)
 	return nil
 }
 
 // finish answers StopLogging: it returns when all that was in the pipe is in the spool, or
-// after a while, since the end of the container waits for it. After an error Docker leaves
-// the pipe as it is, and the next process finds what is in it.
+// after a while, since the end of the container waits for it. Nothing but time ends that wait:
+// no disk, no lock, no other session. After an error Docker leaves the pipe as it is, and the next
+// process finds what is in it.
 func (p *Plugin) finish(file string) error {
+	var found atomic.Pointer[session]
+	ended := make(chan error, 1)
+	go func() { ended <- p.halt(file, &found) }()
+	t := time.NewTimer(stopTime)
+	defer t.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-t.C:
+		log := p.o.Log.With("pipe", file)
+		if s := found.Load(); s != nil {
+			log = s.log
+		}
+		log.Warn("the container has ended, and its last lines are not all stored yet")
+		return nil
+	}
+}
+
+// halt ends a session and returns when all that was in its pipe is in the spool.
+func (p *Plugin) halt(file string, found *atomic.Pointer[session]) error {
 	p.mu.Lock()
 	s := p.sessions[keyOf(file)]
 	p.mu.Unlock()
 	if s == nil {
 		return nil // it has ended already, when the pipe did
 	}
+	found.Store(s)
 	s.halt()
-	t := time.NewTimer(stopTime)
-	defer t.Stop()
-	select {
-	case <-s.done:
-		if !s.ended {
-			return errors.New("the plugin stops just now")
-		}
-	case <-t.C:
-		s.log.Warn("the container has ended, and its last lines are not all stored yet")
+	<-s.done // it ends with the plugin at the latest
+	if !s.ended {
+		return errors.New("the plugin stops just now")
 	}
 	return nil
 }
@@ -385,7 +404,7 @@ const maxPipes = 32 << 20
 func (p *Plugin) grow(from *pipe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	size := pipeLimit()
+	size := p.pipeMax
 	if p.pipeSum > maxPipes/2 {
 		size = min(size, maxBlock)
 	}
