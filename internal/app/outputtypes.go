@@ -222,7 +222,7 @@ func (p *planner) s3(o *outputPlan, s *fluentconf.Section) {
 	}
 	o.detail = "to bucket " + params.Bucket
 	o.build = func(log *slog.Logger, _ *shared) (output.Output, error) {
-		opts.Log = log
+		opts.Log, opts.Dir = log, o.dir
 		return s3.New(context.Background(), opts)
 	}
 }

@@ -358,6 +358,9 @@ func (d *Deliverer) accepted(f *flight, res output.Result) {
 		d.stat.told(f.told)
 	}
 	d.settle(f.lane.key, f.parts, told...)
+	if s, ok := f.req.(output.Settler); ok {
+		s.Settled()
+	}
 	d.succeeded(f, d.markOf(f, o))
 }
 

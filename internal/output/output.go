@@ -42,6 +42,13 @@ type Tagged interface {
 	UsesTags() bool
 }
 
+// Settler is implemented by requests that want to know when the end of their events is in
+// the buffer's books.
+type Settler interface {
+	// Settled is called after an accepted Send, before the next Reset.
+	Settled()
+}
+
 // TagTaker is implemented by the requests of a Tagged output.
 type TagTaker interface {
 	// SetTag gives the tag of the entries of the Adds that follow.

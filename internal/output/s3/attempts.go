@@ -11,7 +11,8 @@ type attempt struct {
 	fresh
 	key    string // "" while it has none
 	free   bool   // the key was looked at and nothing is there
-	unsure bool   // the object may be there already: an answer was lost
+	unsure bool   // the object may be there already: an answer was lost, or the process was killed
+	note   string // file that says so to the process after this one; "" for none
 }
 
 // maxAttempts and maxSeries bound what is remembered. A forgotten attempt may cost a
@@ -43,6 +44,9 @@ func (as *attempts) take(r *request) (a *attempt, again bool) {
 		delete(as.m, k)
 		return a, a.unsure
 	}
+	if a = r.o.underway.resume(r, &r.o.key); a != nil {
+		return a, true
+	}
 	return &attempt{fresh: newFresh()}, false
 }
 
@@ -56,6 +60,7 @@ func (as *attempts) keep(r *request, a *attempt) {
 	for _, all := range []bool{false, true} { // those that cannot be there first
 		for k, old := range as.m {
 			if len(as.m) >= maxAttempts && (all || !old.unsure) {
+				old.erase()
 				delete(as.m, k)
 			}
 		}

@@ -20,7 +20,9 @@
 // same series need one of those three in their keys.
 //
 // A retry puts the same bytes under the same key. When an answer was lost and the key is
-// taken, the object there is compared with ours: if it is the same, it is ours.
+// taken, the object there is compared with ours: if it is the same, it is ours. With a file
+// buffer a note beside it says under which key an object is about to be put, so that after
+// a kill the next process makes the same object again instead of a second one.
 package s3
 
 import (
@@ -63,6 +65,7 @@ type Options struct {
 	Log              *slog.Logger
 	Limit            int              // bytes of formatted events in one object; default 8 MiB
 	Conns            int              // requests in flight
+	Dir              string           // of the file buffer, for notes of what is under way; "" for none
 	Now              func() time.Time // nil: time.Now
 }
 
@@ -91,6 +94,7 @@ type Output struct {
 	spoolDir  string
 
 	attempts attempts
+	underway underway
 	indexes  indexes
 	support  atomic.Int32 // whether the service knows conditions: unknown, yes, no
 
@@ -108,6 +112,7 @@ var (
 	_ output.Sized    = (*Output)(nil)
 	_ output.Tagged   = (*Output)(nil)
 	_ output.TagTaker = (*request)(nil)
+	_ output.Settler  = (*request)(nil)
 )
 
 // New makes the output. It reads the environment, the shared AWS configuration and the
@@ -130,6 +135,7 @@ func New(ctx context.Context, opt Options) (*Output, error) {
 	if len(p.Lifecycle) > 0 {
 		o.lifecycle = o.now()
 	}
+	o.underway.load(opt.Dir)
 	if err := o.compile(opt.Names); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ func (o *Output) place(ctx context.Context, r *request, a *attempt) *output.Erro
 		if err != nil || done {
 			return err
 		}
+		o.underway.write(r, a)
 		fresh := o.conditional()
 		perhaps, uerr := o.upload(ctx, r, a, fresh)
 		if uerr == nil {
@@ -88,6 +89,7 @@ func (o *Output) leave(r *request, a *attempt, err *output.Error) *output.Error 
 			o.indexes.giveBack(o.series(r), a.index)
 		}
 		a.key, a.free = "", false
+		a.erase()
 	}
 	return err
 }

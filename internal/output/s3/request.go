@@ -26,8 +26,10 @@ type request struct {
 	first event.Time // the oldest event
 	zip   zipper
 	spool *spool
-	begun bool // the compressor writes to the spool
-	done  bool // the object is complete
+	begun bool     // the compressor writes to the spool
+	done  bool     // the object is complete
+	noted *note    // how the lane's next object was made before a kill
+	sent  *attempt // was accepted, and is not settled yet
 	err   error
 }
 
@@ -44,6 +46,7 @@ func (r *request) Reset(lane string) {
 		r.text = nil
 	}
 	r.begun, r.done, r.err = false, false, nil
+	r.noted, r.sent = r.o.underway.of(lane), nil
 	r.spool.reset()
 }
 
@@ -80,7 +83,7 @@ func (r *request) Add(b []byte, limit int) (entries, size int, full bool) {
 }
 
 func (r *request) full() bool {
-	return r.count > 0 && (r.plain >= int64(r.o.limit) || r.err != nil || r.spool.crowded())
+	return r.count > 0 && (r.plain >= int64(r.o.limit) || r.noted != nil && r.count >= r.noted.Events || r.err != nil || r.spool.crowded())
 }
 
 // Fill implements output.Request.
@@ -149,9 +152,17 @@ func (r *request) Send(ctx context.Context) output.Result {
 		return res
 	}
 	r.spool.release()
-	res.Ended = r.ended
+	res.Ended, r.sent = r.ended, a
 	r.o.delayed(r, a)
 	return res
+}
+
+// Settled implements output.Settler.
+func (r *request) Settled() {
+	if r.sent != nil {
+		r.sent.erase()
+		r.sent = nil
+	}
 }
 
 // what says what is being done.
