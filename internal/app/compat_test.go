@@ -82,7 +82,7 @@ func compatTables() string {
 		{"`<secondary>` `@type secondary_file`", file.SecondaryParams{}},
 		{"`<match>` `@type rewrite_tag_filter`", retag.Params{}},
 		{"`<source>` `@type prometheus`", fluentd.PrometheusParams{}},
-		{"`<source>` `@type prometheus_output_monitor`, `prometheus_monitor`", fluentd.MonitorParams{}},
+		{"`<source>` `@type prometheus_output_monitor`, `prometheus_monitor`, `prometheus_tail_monitor`", fluentd.MonitorParams{}},
 		{"`<source>` `@type monitor_agent`", fluentd.AgentParams{}},
 		{"`<filter>` and `<match>` `@type prometheus`", fluentd.FilterParams{}},
 		{"`<buffer>`", config.Buffer{}},

@@ -13,6 +13,7 @@ import (
 	"weir/internal/filter"
 	"weir/internal/fluentconf"
 	"weir/internal/formatter"
+	"weir/internal/pipeline"
 )
 
 // fillRandom fills b for Ruby's random numbers.
@@ -25,6 +26,8 @@ type filterPlan struct {
 	pos     fluentconf.Pos
 	filter  filter.Filter
 	holder  filter.Holder // in place of filter
+	params  [][2]string   // as written, without secrets
+	passed  pipeline.Counter
 }
 
 // late is the label for events that a holder has held too long; "" for none.
@@ -45,7 +48,7 @@ func (p *planner) filter(s *fluentconf.Section) *filterPlan {
 	if prm := s.Get("@id"); prm != nil {
 		id = prm.Value.Text
 	}
-	fp := &filterPlan{typ: typ, pos: s.Pos, id: p.identify(s, typ, id)}
+	fp := &filterPlan{typ: typ, pos: s.Pos, id: p.identify(s, typ, id), params: shown(s)}
 	if typ == "kubernetes_metadata" {
 		p.d.Warn(pos, "kubernetes_metadata asks no API server here: events pass as they come", "let Fluent Bit's kubernetes filter add the metadata where the pods run")
 		fp.filter = passing{}
@@ -141,4 +144,16 @@ type passing struct{}
 func (passing) Apply(_ *filter.Scratch, _ string, src, _ []byte) (out []byte, kept, failed int) {
 	kept, _, _, _, _ = event.Check(src)
 	return src, kept, 0
+}
+
+// counted is a filter whose events are counted as they pass, for monitor_agent.
+type counted struct{ of *filterPlan }
+
+// Apply implements filter.Filter.
+func (c counted) Apply(s *filter.Scratch, tag string, src, dst []byte) (out []byte, kept, failed int) {
+	out, kept, failed = c.of.filter.Apply(s, tag, src, dst)
+	c.of.passed.Batches.Add(1)
+	c.of.passed.Events.Add(uint64(kept))
+	c.of.passed.Bytes.Add(uint64(len(out)))
+	return out, kept, failed
 }

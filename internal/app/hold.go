@@ -37,7 +37,8 @@ func (p *planner) detect(s *fluentconf.Section) *endPlan {
 	var params DetectParams
 	config.Decode(s, &params, p.d)
 	h := filter.NewDetect(params.DetectParams, p.filterEnv(s), p.d)
-	e := &endPlan{detect: &detectPlan{id: p.identify(s, "detect_exceptions", params.ID), holder: h, prefix: params.RemovePrefix}, label: params.Label, pos: s.Pos}
+	pass := p.pass(s, "detect_exceptions")
+	e := &endPlan{detect: &detectPlan{id: pass.id, holder: h, prefix: params.RemovePrefix}, label: params.Label, pos: s.Pos, pass: pass}
 	if e.label != "" {
 		e.labels = append(e.labels, e.label)
 	}

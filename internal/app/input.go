@@ -20,7 +20,7 @@ type sourcePlan struct {
 	id, typ   string
 	pos       fluentconf.Pos
 	text      string
-	params    map[string]string // as written, without secrets
+	params    [][2]string // as written, without secrets
 	label     string
 	labelPos  fluentconf.Pos
 	delivered bool  // ack_after delivered
@@ -48,16 +48,14 @@ func (s *sourcePlan) describe() string {
 }
 
 // serves says that a source only serves figures: no event comes from it.
-func (s *sourcePlan) serves() bool { return s.metrics != nil || s.agent != nil }
+func (s *sourcePlan) serves() bool { return s.metrics != nil || s.agent != nil && s.agent.Tag == "" }
 
 // monitor reads a source that adds metrics to those that @type prometheus serves.
 func (p *planner) monitor(s *fluentconf.Section, typ string) {
 	var params fluentd.MonitorParams
 	config.Decode(s, &params, p.d)
-	p.identify(s, typ, params.ID)
-	if typ != "prometheus_tail_monitor" { // there is no tail source whose files it could show
-		p.monitors = append(p.monitors, p.metrics.MonitorOf(&params, typ == "prometheus_monitor", p.d))
-	}
+	p.listed = append(p.listed, &sourcePlan{typ: typ, id: p.identify(s, typ, params.ID), params: shown(s)})
+	p.monitors = append(p.monitors, p.metrics.MonitorOf(&params, typ, p.d))
 }
 
 // source reads a <source>.
@@ -102,7 +100,7 @@ func (p *planner) source(s *fluentconf.Section) {
 		src.memory = int64(*limit) / 2
 	}
 	src.id = p.identify(s, typ, common.ID)
-	p.Sources = append(p.Sources, src)
+	p.Sources, p.listed = append(p.Sources, src), append(p.listed, src)
 }
 
 // runningInput is a source at work.
@@ -134,7 +132,7 @@ func (a *App) newInput(s *sourcePlan) (*runningInput, error) {
 		r.page = fluentd.NewPrometheus(s.metrics, a.gen.plan.env.Hostname, a.registry, log)
 		r.in = r.page
 	case s.agent != nil:
-		r.page = fluentd.NewAgent(s.agent, a, a.plugins, log)
+		r.page = fluentd.NewAgent(s.agent, a.shown(), log)
 		r.in = r.page
 	}
 	if err != nil {

@@ -23,12 +23,13 @@ import (
 type outputPlan struct {
 	id, typ   string
 	pos       fluentconf.Pos
-	params    map[string]string // as written, without secrets
-	text      string            // the section as text: the same text after a reload means that nothing changed
+	params    [][2]string // as written, without secrets
+	text      string      // the section as text: the same text after a reload means that nothing changed
 	buffer    config.Buffer
 	dir       string // of the file buffer; "" for memory
 	null      bool
 	counts    *fluentd.Filter // of @type prometheus, which is null otherwise
+	direct    bool            // Fluentd has no buffer for it
 	slow      time.Duration   // slow_flush_log_threshold
 	noPark    bool            // lanes are never parked: in memory that would not be delivered, which a source wants to wait for
 	workers   int
@@ -79,12 +80,7 @@ func (p *planner) output(s *fluentconf.Section, typ string, pos fluentconf.Pos) 
 	if !p.outputType(o, s, typ, pos) {
 		return nil
 	}
-	id := ""
-	for _, key := range []string{"id", "@id"} {
-		if prm := s.Get(key); prm != nil {
-			id = prm.Value.Text
-		}
-	}
+	id := idOf(s)
 	o.id = p.identify(s, typ, id)
 	o.slow = slowFlush(s)
 	if !o.null {

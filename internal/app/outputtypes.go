@@ -155,7 +155,7 @@ func (p *planner) stdout(o *outputPlan, s *fluentconf.Section) {
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{}, p.d)
 	if len(s.All("buffer")) == 0 {
-		o.buffer.FlushMode = "immediate" // Fluentd's stdout is not buffered unless asked to
+		o.buffer.FlushMode, o.direct = "immediate", true // Fluentd's stdout is not buffered unless asked to
 	}
 	params.older(s)
 	f, _ := p.formatter(s, &params.formatting, "stdout")

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/fluentconf"
+	"weir/internal/pipeline"
 	"weir/internal/retag"
 	"weir/internal/router"
 	"weir/internal/web/fluentd"
@@ -20,6 +21,8 @@ type Plan struct {
 	Outputs []*outputPlan // in the order of the file, stores of a copy included
 
 	contexts map[string]*routes // by label; "" is the root
+	labels   []string           // of contexts, in the order of the file
+	listed   []*sourcePlan      // all sources, with those that only add metrics
 	metrics  *fluentd.Registry  // of prometheus filters and monitors
 	monitors []fluentd.Monitor
 	env      Env
@@ -53,8 +56,16 @@ type routes struct {
 type matchPlan struct {
 	section *fluentconf.Section
 	kind    string
+	id      string // of a copy or roundrobin
 	ends    []endPlan
 	weights []int // of the ends of a roundrobin
+}
+
+// passPlan is an output that passes events on instead of keeping them.
+type passPlan struct {
+	id, typ string
+	params  [][2]string
+	in      *pipeline.Counter
 }
 
 // multi says that the match has <store> sections.
@@ -65,6 +76,7 @@ type endPlan struct {
 	out      *outputPlan
 	relabel  string
 	rewrite  *retag.Rewriter
+	pass     *passPlan // of an end without out
 	route    *routePlan
 	detect   *detectPlan
 	label    string   // @label of a rewriter
@@ -111,7 +123,7 @@ type planner struct {
 
 func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 	p := &planner{
-		Plan: &Plan{File: root.Pos.File, metrics: fluentd.NewRegistry(env.Hostname), env: env, contexts: map[string]*routes{}}, d: d,
+		Plan: &Plan{File: root.Pos.File, env: env, contexts: map[string]*routes{}}, d: d,
 		ids: map[string]fluentconf.Pos{}, numbers: map[string]int{}, paths: map[string]fluentconf.Pos{},
 	}
 	p.System = config.ParseSystem(root, d)
@@ -122,6 +134,7 @@ func newPlan(root *fluentconf.Section, env Env, d *config.Diagnostics) *Plan {
 	if env.Flags.Workers > 0 {
 		p.System.Workers = env.Flags.Workers
 	}
+	p.metrics = fluentd.NewRegistry(env.Hostname, p.System.Workers)
 	root = p.takeWorkers(root)
 	p.context("", root)
 	p.workerContexts()
@@ -171,6 +184,7 @@ func (p *planner) label(s *fluentconf.Section) {
 func (p *planner) context(label string, s *fluentconf.Section) {
 	c := &routes{label: label, pos: s.Pos}
 	p.contexts[label] = c
+	p.labels = append(p.labels, label)
 	for _, r := range s.Sections {
 		if r.Name != "match" && r.Name != "filter" {
 			continue
@@ -238,6 +252,7 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 	case "":
 		return nil
 	case "copy", "roundrobin":
+		m.id = p.identify(s, typ, idOf(s))
 		m.ends, m.weights = p.stores(s, typ)
 	case "relabel":
 		label := s.Get("@label")
@@ -245,7 +260,7 @@ func (p *planner) match(s *fluentconf.Section) *matchPlan {
 			p.d.Error(s.Pos, "relabel needs a label to send to", "add a line: @label @NAME")
 			return nil
 		}
-		m.ends = []endPlan{{relabel: label.Value.Text, pos: label.Value.Pos}}
+		m.ends = []endPlan{{relabel: label.Value.Text, pos: label.Value.Pos, pass: p.pass(s, typ)}}
 		p.unused(s, "@type", "type", "@label", "@id", "id", "@log_level", "log_level")
 	case "rewrite_tag_filter":
 		e := p.rewriter(s)
@@ -315,7 +330,7 @@ func (p *planner) rewriter(s *fluentconf.Section) *endPlan {
 	if r == nil {
 		return nil
 	}
-	e := &endPlan{rewrite: r, label: params.Label, pos: s.Pos}
+	e := &endPlan{rewrite: r, label: params.Label, pos: s.Pos, pass: p.pass(s, "rewrite_tag_filter")}
 	if e.label != "" {
 		e.labels = append(e.labels, e.label)
 	}
@@ -325,6 +340,21 @@ func (p *planner) rewriter(s *fluentconf.Section) *endPlan {
 		}
 	}
 	return e
+}
+
+// pass describes an output that passes events on.
+func (p *planner) pass(s *fluentconf.Section, typ string) *passPlan {
+	return &passPlan{id: p.identify(s, typ, idOf(s)), typ: typ, params: shown(s), in: &pipeline.Counter{}}
+}
+
+// idOf is the @id of a section, "" for none.
+func idOf(s *fluentconf.Section) (id string) {
+	for _, key := range []string{"id", "@id"} {
+		if prm := s.Get(key); prm != nil {
+			id = prm.Value.Text
+		}
+	}
+	return id
 }
 
 // unused warns about parameters that nobody reads.
@@ -375,7 +405,7 @@ func (p *planner) links() {
 		p.d.Warn(fluentconf.Pos{File: p.contexts[""].pos.File, Line: 1, Column: 1}, "there is no output: whatever arrives is dropped", "add a <match **>")
 	}
 	if p.env.Flags.WithoutSource || p.System.WithoutSource {
-		p.Sources = nil
+		p.Sources, p.listed = nil, nil
 		p.d.Note(p.contexts[""].pos, "sources are left out, as without_source asks", "")
 		return
 	}

@@ -72,7 +72,7 @@ func (p *planner) route(s *fluentconf.Section) *endPlan {
 	before := len(p.d.Errors)
 	var params RouteParams
 	config.Decode(s, &params, p.d)
-	e := &endPlan{route: &routePlan{tagPrefixes: params.tagPrefixes}, pos: s.Pos}
+	e := &endPlan{route: &routePlan{tagPrefixes: params.tagPrefixes}, pos: s.Pos, pass: p.pass(s, "route")}
 	sections := s.All("route")
 	if len(sections) == 0 {
 		p.d.Error(s.Pos, "route has no <route>", "add one, <route **> takes everything")

@@ -99,7 +99,7 @@ func TestPrometheusAsAnOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.stop(10 * time.Second)
-	for _, want := range []string{`seen_copied{message="x 2",tag="a"} 1`, `seen_alone{message="y 1",tag="b"} 1`} {
+	for _, want := range []string{`seen_copied{tag="a",message="x 2"} 1.0`, `seen_alone{tag="b",message="y 1"} 1.0`} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("no %s in\n%s", want, page)
 		}

@@ -75,6 +75,9 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 	n := &pipeline.Node{Turn: r.turns[m]}
 	for i, e := range m.ends {
 		end := pipeline.End{Optional: e.optional, Fallback: e.fallback}
+		if e.pass != nil {
+			end.In = e.pass.in
+		}
 		switch {
 		case e.out != nil:
 			end.Target = r.targets[e.out]
@@ -100,7 +103,7 @@ func (r *resolver) node(label, tag string, way []string) *pipeline.Node {
 		if f.holder != nil {
 			n = &pipeline.Node{Ends: []pipeline.End{{Hold: &pipeline.Door{Hold: r.holdOf[holdKey{label, f, nil}], Next: n}}}}
 		} else {
-			n.Filters = slices.Insert(n.Filters, 0, f.filter)
+			n.Filters = slices.Insert(n.Filters, 0, filter.Filter(counted{f}))
 		}
 	}
 	return n

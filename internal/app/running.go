@@ -55,9 +55,7 @@ func (a *App) build(plan *Plan, old *generation) (g *generation, err error) {
 			undo.run()
 		}
 	}()
-	if err := a.watch(plan); err != nil {
-		return nil, fmt.Errorf("set up the monitors: %w", err)
-	}
+	a.watch(plan)
 	targets := map[*outputPlan]*pipeline.Target{}
 	match := old.match(plan)
 	for _, o := range plan.Outputs {

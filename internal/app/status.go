@@ -89,7 +89,7 @@ func (r *runningInput) status() web.InputStatus {
 }
 
 func (r *runningOutput) status() web.OutputStatus {
-	s := web.OutputStatus{ID: r.plan.id, Type: r.plan.typ, Detail: r.plan.detail, BytesIn: r.target.In.Bytes.Load(), Emits: r.target.In.Batches.Load()}
+	s := web.OutputStatus{ID: r.plan.id, Type: r.plan.typ, Detail: r.plan.detail, EventsIn: r.target.In.Events.Load(), BytesIn: r.target.In.Bytes.Load(), Emits: r.target.In.Batches.Load()}
 	if r.del == nil {
 		s.Sheet = r.book.Sheet()
 		return s

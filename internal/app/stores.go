@@ -78,7 +78,7 @@ func (p *planner) store(e *endPlan, st *fluentconf.Section) bool {
 			p.d.Error(st.Pos, "relabel needs a label to send to", "add a line: @label @NAME")
 			return false
 		}
-		e.relabel, e.pos = label.Value.Text, label.Value.Pos
+		e.relabel, e.pos, e.pass = label.Value.Text, label.Value.Pos, p.pass(st, typ)
 		return true
 	case "rewrite_tag_filter":
 		special = p.rewriter(st)

@@ -53,6 +53,8 @@ type End struct {
 	Rewrite *Rewrite
 	Hold    *Door
 	Tag     string // of events behind Next; "" for the one that they have
+	// In counts what comes here when there is no Target; may be nil.
+	In *Counter
 	// Optional is a <store ignore_error>: if it refuses, the others go on.
 	Optional bool
 	// Fallback is a <store ignore_if_prev_success>: it gets nothing if the end before it
@@ -284,6 +286,9 @@ func (w *work) walk(n *Node, b event.Batch, optional bool, filtered, failed int)
 // walkEnd notes what goes to one end of a node.
 func (w *work) walkEnd(e *End, b event.Batch, optional bool, filtered, failed int) {
 	optional = optional || e.Optional
+	if e.In != nil && b.Count > 0 && !w.through {
+		e.In.add(b.Count, len(b.Entries))
+	}
 	switch {
 	case e.Next != nil:
 		if e.Tag != "" {

@@ -64,10 +64,11 @@ type OutputStatus struct {
 
 	Sheet   ledger.Sheet
 	Balance int64 // admitted - ended - pending: anything but 0 is a bug
-	BytesIn uint64
-	Emits   uint64 // batches given to the output
-	Buffer  BufferStatus
-	Parking *ParkingStatus // nil without a parking lot
+	// EventsIn and BytesIn came to the output since the start, behind filters.
+	EventsIn, BytesIn uint64
+	Emits             uint64 // batches given to the output
+	Buffer            BufferStatus
+	Parking           *ParkingStatus // nil without a parking lot
 
 	Puts      map[string]uint64 // finished requests: "accepted", and failures by output.Kind
 	Retries   map[string]uint64 // by output.Kind

@@ -4,6 +4,8 @@
 package fluentd
 
 import (
+	"time"
+
 	"weir/internal/config"
 	"weir/internal/fluentconf"
 	"weir/internal/servertls"
@@ -12,14 +14,14 @@ import (
 // PrometheusParams are the parameters of <source> @type prometheus.
 type PrometheusParams struct {
 	config.Plugin
-	Bind           string     `conf:"bind" default:"127.0.0.1" doc:"address to listen on"`
-	Port           int        `conf:"port" default:"24231" doc:"port to listen on"`
-	Path           string     `conf:"metrics_path" default:"/metrics" doc:"path of the metrics"`
-	AggregatedPath string     `conf:"aggregated_metrics_path" default:"/aggregated_metrics" doc:"path of the metrics of all workers; weir is one process, so they are the same"`
-	Encoding       string     `conf:"content_encoding" enum:"identity|gzip" default:"identity" doc:"gzip compresses for clients that ask for it"`
-	IgnoreErrors   *float64   `conf:"ignore_error_log_interval" doc:"accepted for compatibility, without effect"`
-	Transport      *Transport `section:"transport"`
-	SSL            *SSL       `section:"ssl"`
+	Bind           string        `conf:"bind" default:"127.0.0.1" doc:"address to listen on"`
+	Port           int           `conf:"port" default:"24231" doc:"port to listen on"`
+	Path           string        `conf:"metrics_path" default:"/metrics" doc:"path of the metrics"`
+	AggregatedPath string        `conf:"aggregated_metrics_path" default:"/aggregated_metrics" doc:"path of the metrics of all workers; weir is one process, so they are the same"`
+	Encoding       string        `conf:"content_encoding" enum:"identity|gzip" default:"identity" doc:"gzip compresses for clients that ask for it"`
+	IgnoreErrors   time.Duration `conf:"ignore_error_log_interval" default:"3600" doc:"accepted for compatibility, without effect"`
+	Transport      *Transport    `section:"transport"`
+	SSL            *SSL          `section:"ssl"`
 }
 
 // Transport is `<transport tls>`.
@@ -64,7 +66,7 @@ func (p *PrometheusParams) tls() *servertls.Params {
 // prometheus_monitor.
 type MonitorParams struct {
 	config.Plugin
-	Interval float64             `conf:"interval" default:"5" doc:"accepted for compatibility: figures are taken when they are read"`
+	Interval time.Duration       `conf:"interval" default:"5" doc:"accepted for compatibility: figures are taken when they are read"`
 	GaugeAll bool                `conf:"gauge_all" default:"true" doc:"false makes counters of what only grows"`
 	Labels   *fluentconf.Section `section:"labels" doc:"labels of all series"`
 }
@@ -72,16 +74,16 @@ type MonitorParams struct {
 // AgentParams are the parameters of <source> @type monitor_agent.
 type AgentParams struct {
 	config.Plugin
-	Bind          string  `conf:"bind" default:"0.0.0.0" doc:"address to listen on"`
-	Port          int     `conf:"port" default:"24220" doc:"port to listen on"`
-	Tag           string  `conf:"tag" doc:"accepted for compatibility: figures are not emitted as events"`
-	EmitInterval  float64 `conf:"emit_interval" default:"60" doc:"accepted for compatibility, without effect"`
-	IncludeConfig bool    `conf:"include_config" default:"false" doc:"show the parameters of plug-ins, without secrets"`
-	IncludeRetry  bool    `conf:"include_retry" default:"false" doc:"show what is being retried"`
-	IncludeDebug  bool    `conf:"include_debug_info" default:"false" doc:"accepted for compatibility, without effect"`
+	Bind          string        `conf:"bind" default:"0.0.0.0" doc:"address to listen on"`
+	Port          int           `conf:"port" default:"24220" doc:"port to listen on"`
+	Tag           string        `conf:"tag" doc:"tag under which the figures are emitted as events, one for each plug-in"`
+	EmitInterval  time.Duration `conf:"emit_interval" default:"60" doc:"how often they are"`
+	IncludeConfig bool          `conf:"include_config" default:"false" doc:"show the parameters of plug-ins, without secrets"`
+	IncludeRetry  bool          `conf:"include_retry" default:"false" doc:"show what is being retried"`
+	IncludeDebug  bool          `conf:"include_debug_info" default:"false" doc:"the query parameter debug makes the JSON easy to read; the objects of Ruby that Fluentd then shows do not exist here"`
 }
 
-// FilterParams are the parameters of <filter> and <match> @type prometheus.
+// FilterParams are the parameters of <filter> and <match> @type prometheus, whose events end there.
 type FilterParams struct {
 	config.Plugin
 	Metrics []MetricParams      `section:"metric"`
@@ -94,7 +96,7 @@ type MetricParams struct {
 	Type        string                `conf:"type" required:"true" enum:"counter|gauge|summary|histogram" doc:"kind of the metric"`
 	Desc        string                `conf:"desc" required:"true" doc:"its help text"`
 	Key         string                `conf:"key" doc:"field with the value, as a record accessor; a counter without it counts events"`
-	Buckets     string                `conf:"buckets" doc:"upper bounds of a histogram, separated by commas"`
+	Buckets     *string               `conf:"buckets" doc:"upper bounds of a histogram, separated by commas"`
 	Initialized bool                  `conf:"initialized" default:"false" doc:"show the metric before its first event"`
 	InitLabels  []*fluentconf.Section `section:"initlabels" doc:"label values to show before the first event"`
 	Labels      *fluentconf.Section   `section:"labels" doc:"labels of this metric"`

@@ -1,195 +1,253 @@
 package fluentd
 
 import (
-	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"weir/internal/config"
 	"weir/internal/event"
-	"weir/internal/fluentconf"
 )
 
 // Registry holds the metrics that one configuration defines: those of its monitors and of
-// its prometheus filters. As in Fluentd a name means one metric, wherever it is defined, and
-// its first definition fixes its type and labels.
+// its prometheus filters and outputs. As in Fluentd a name means one metric, wherever it is
+// defined, and its first definition fixes its type and labels.
 type Registry struct {
-	reg      *prometheus.Registry
 	hostname string
-	vecs     map[string]*metric
+	workers  bool // there are several, so that Fluentd labels its metrics with their number
+
+	mu       sync.Mutex // guards what follows
+	families []*family
+	byName   map[string]*family
+	monitors []*monitoring
 }
 
-// NewRegistry makes an empty Registry. hostname is what ${hostname} stands for.
-func NewRegistry(hostname string) *Registry {
-	return &Registry{reg: prometheus.NewRegistry(), hostname: hostname, vecs: map[string]*metric{}}
+// NewRegistry makes an empty Registry. hostname is what ${hostname} stands for, workers what
+// <system> says.
+func NewRegistry(hostname string, workers int) *Registry {
+	return &Registry{hostname: hostname, workers: workers > 1, byName: map[string]*family{}}
 }
 
-// Monitor adds a monitor of outputs.
-func (r *Registry) Monitor(c *Collector) error {
-	err := r.reg.Register(c)
-	var again prometheus.AlreadyRegisteredError
-	if errors.As(err, &again) {
-		return nil // two monitors with the same labels show the same
-	}
-	return err
+// family is one metric: a name with its series.
+type family struct {
+	name, kind, help string
+	labels           []string // in the order in which they are printed
+	bounds           []float64
+	le               []string     // the bounds as text
+	figures          []monitored  // of a monitor's metric: computed when it is read
+	mu               sync.RWMutex // guards series and order
+	series           map[string]*series
+	order            []*series
 }
 
-// MonitorOf reads the labels of a monitor's section.
-func (r *Registry) MonitorOf(p *MonitorParams, old bool, d *config.Diagnostics) Monitor {
-	m := Monitor{Old: old, GaugeAll: p.GaugeAll, Labels: map[string]string{}}
-	if p.Labels == nil {
-		return m
-	}
-	for _, prm := range p.Labels.Params {
-		if strings.HasPrefix(prm.Value.Text, "$.") || strings.HasPrefix(prm.Value.Text, "$[") {
-			d.Error(prm.Value.Pos, "a monitor has no records: a record accessor means nothing here", "write a text, ${hostname} or ${worker_id}")
-			continue
-		}
-		m.Labels[prm.Key] = expandStatic(prm.Value.Text, r.hostname)
-	}
-	return m
+// monitored is what one monitor shows under a name.
+type monitored struct {
+	by    *monitoring
+	value func(p *Plugin, now time.Time) (v float64, ok bool)
+}
+
+// series is one metric with label values.
+type series struct {
+	labels  string     // as printed, without braces
+	mu      sync.Mutex // guards what follows
+	value   float64    // of a counter or gauge; the sum of others
+	count   float64
+	buckets []float64 // how many values fell into each, the last one is without a bound
 }
 
 // maxSeries bounds the label combinations of one metric: a label that takes any value an
 // event may carry must not fill the memory.
 const maxSeries = 10_000
 
-// metric is one metric of prometheus filters.
-type metric struct {
-	kind      string
-	labels    []string
-	counter   *prometheus.CounterVec
-	gauge     *prometheus.GaugeVec
-	summary   *prometheus.SummaryVec
-	histogram *prometheus.HistogramVec
+// separator stands behind each label value in the key of a series: no text has it.
+const separator = 0xff
+
+// with finds or makes the series for label values in the order of f.labels; nil beyond
+// maxSeries. A new one is printed with text.
+func (f *family) with(values []string, text []byte) *series {
+	key := strings.Join(values, string([]byte{separator}))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.series[key]
+	if s != nil || len(f.series) >= maxSeries {
+		return s
+	}
+	s = &series{labels: string(text)}
+	if f.kind == "histogram" {
+		s.buckets = make([]float64, len(f.bounds)+1)
+	}
+	f.series[key] = s
+	f.order = append(f.order, s)
+	return s
 }
 
-func (r *Registry) metric(p *MetricParams, labels []string) (*metric, error) {
-	slices.Sort(labels)
-	if m := r.vecs[p.Name]; m != nil {
-		if m.kind != p.Type || !slices.Equal(m.labels, labels) {
-			return nil, fmt.Errorf("metric %s is defined before as a %s with the labels %v", p.Name, m.kind, m.labels)
-		}
-		return m, nil
-	}
-	m := &metric{kind: p.Type, labels: labels}
-	var c prometheus.Collector
-	switch p.Type {
-	case "counter":
-		m.counter = prometheus.NewCounterVec(prometheus.CounterOpts{Name: p.Name, Help: p.Desc}, labels)
-		c = m.counter
+// add takes one value, which a counter's caller knows not to be negative.
+func (f *family) add(s *series, v float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch f.kind {
 	case "gauge":
-		m.gauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: p.Name, Help: p.Desc}, labels)
-		c = m.gauge
-	case "summary":
-		m.summary = prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: p.Name, Help: p.Desc}, labels)
-		c = m.summary
+		s.value = v
+		return
 	case "histogram":
-		buckets, err := bucketsOf(p.Buckets)
-		if err != nil {
-			return nil, err
+		i := 0
+		for i < len(f.bounds) && !(f.bounds[i] >= v) {
+			i++
 		}
-		m.histogram = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: p.Name, Help: p.Desc, Buckets: buckets}, labels)
-		c = m.histogram
+		s.buckets[i]++
 	}
-	if err := r.reg.Register(c); err != nil {
-		return nil, fmt.Errorf("metric %s: %w", p.Name, err)
-	}
-	r.vecs[p.Name] = m
-	return m, nil
+	s.value += v
+	s.count++
 }
 
-func bucketsOf(text string) ([]float64, error) {
-	if text == "" {
-		return prometheus.DefBuckets, nil
-	}
-	var out []float64
-	for _, f := range strings.Split(text, ",") {
-		var v float64
-		if _, err := fmt.Sscanf(strings.TrimSpace(f), "%g", &v); err != nil {
-			return nil, fmt.Errorf("bucket %q is not a number", strings.TrimSpace(f))
+// register adds a family. One of that name that is there already stays, and is returned
+// with an error if it is not the same kind of thing.
+func (r *Registry) register(f *family) (*family, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if have := r.byName[f.name]; have != nil {
+		if have.kind != f.kind {
+			return have, fmt.Errorf("metric %s is defined before as a %s", f.name, have.kind)
 		}
-		if len(out) > 0 && v <= out[len(out)-1] {
-			return nil, fmt.Errorf("buckets have to ascend, %q does not", text)
+		if have.help != f.help {
+			return have, fmt.Errorf("metric %s is defined before with another desc, %q", f.name, have.help)
 		}
-		out = append(out, v)
+		return have, nil
 	}
-	return out, nil
+	f.series = map[string]*series{}
+	r.byName[f.name] = f
+	r.families = append(r.families, f)
+	if len(f.labels) == 0 && f.figures == nil {
+		f.with(nil, nil) // shown from the start
+	}
+	return f, nil
 }
 
-// series is one metric with label values, ready to be added to.
-type series struct {
-	counter  prometheus.Counter
-	gauge    prometheus.Gauge
-	observer prometheus.Observer
+// Append appends the page as Fluentd's plug-in prints it: metrics in the order of their
+// definition, the type before the help, labels in the order in which they are written,
+// numbers as Ruby prints floats.
+func (r *Registry) Append(dst []byte) []byte {
+	r.mu.Lock()
+	families, monitors := slices.Clone(r.families), slices.Clone(r.monitors)
+	r.mu.Unlock()
+	// Each monitor asks once for a page, and without a lock: who answers may be defining one.
+	plugins := map[*monitoring][]Plugin{}
+	for _, m := range monitors {
+		plugins[m] = m.plugins()
+	}
+	now := time.Now()
+	for _, f := range families {
+		dst = fmt.Appendf(dst, "# TYPE %s %s\n# HELP %s ", f.name, f.kind, f.name)
+		dst = append(appendEscaped(dst, f.help, false), '\n')
+		f.mu.RLock()
+		for _, s := range f.order {
+			dst = f.appendSeries(dst, s)
+		}
+		f.mu.RUnlock()
+		r.mu.Lock()
+		figures := f.figures
+		r.mu.Unlock()
+		for _, fig := range figures {
+			all := plugins[fig.by]
+			for i := range all {
+				if v, ok := fig.value(&all[i], now); ok {
+					dst = appendLine(dst, f.name, "", string(fig.by.appendLabels(nil, &all[i])), "", v)
+				}
+			}
+		}
+	}
+	return dst
 }
 
-func (m *metric) with(values prometheus.Labels) series {
-	switch m.kind {
-	case "counter":
-		return series{counter: m.counter.With(values)}
-	case "gauge":
-		return series{gauge: m.gauge.With(values)}
+func (f *family) appendSeries(dst []byte, s *series) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch f.kind {
 	case "summary":
-		return series{observer: m.summary.With(values)}
+		dst = appendLine(dst, f.name, "_sum", s.labels, "", s.value)
+		return appendLine(dst, f.name, "_count", s.labels, "", s.count)
+	case "histogram":
+		sum := 0.0
+		for i, n := range s.buckets {
+			le := "+Inf"
+			if i < len(f.le) {
+				le = f.le[i]
+			}
+			sum += n
+			dst = appendLine(dst, f.name, "_bucket", s.labels, le, sum)
+		}
+		dst = appendLine(dst, f.name, "_sum", s.labels, "", s.value)
+		return appendLine(dst, f.name, "_count", s.labels, "", sum)
 	}
-	return series{observer: m.histogram.With(values)}
+	return appendLine(dst, f.name, "", s.labels, "", s.value)
 }
 
-// add takes one value; a counter cannot go down, so a negative value is left out.
-func (s *series) add(v float64) {
+// appendLine appends one sample; le is the bound of a bucket, "" for none.
+func appendLine(dst []byte, name, suffix, labels, le string, v float64) []byte {
+	dst = append(append(dst, name...), suffix...)
+	if labels != "" || le != "" {
+		dst = append(append(dst, '{'), labels...)
+		if le != "" {
+			if labels != "" {
+				dst = append(dst, ',')
+			}
+			dst = append(append(append(dst, `le="`...), le...), '"')
+		}
+		dst = append(dst, '}')
+	}
+	dst = append(dst, ' ')
+	return append(appendFloat(dst, v), '\n')
+}
+
+// appendFloat prints a float as Ruby does.
+func appendFloat(dst []byte, v float64) []byte {
+	return event.AppendInspect(dst, event.AppendFloat(nil, v))
+}
+
+// appendLabels appends name="value" pairs.
+func appendLabels(dst []byte, names, values []string) []byte {
+	for i, n := range names {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, n...), `="`...)
+		dst = append(appendEscaped(dst, values[i], true), '"')
+	}
+	return dst
+}
+
+// appendEscaped appends a text as the exposition format wants it.
+func appendEscaped(dst []byte, s string, quotes bool) []byte {
+	for _, c := range []byte(strings.ToValidUTF8(s, "\uFFFD")) {
+		switch {
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c == '\\' || c == '"' && quotes:
+			dst = append(dst, '\\', c)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+var (
+	metricName = regexp.MustCompile(`\A[a-zA-Z_:][a-zA-Z0-9_:]*\z`)
+	labelName  = regexp.MustCompile(`\A[a-zA-Z_][a-zA-Z0-9_]*\z`)
+)
+
+// checkLabel says what is wrong with the name of a label of a metric of some kind; "" for
+// nothing.
+func checkLabel(name, kind string) string {
 	switch {
-	case s.counter != nil:
-		if v >= 0 {
-			s.counter.Add(v)
-		}
-	case s.gauge != nil:
-		s.gauge.Set(v)
-	default:
-		s.observer.Observe(v)
+	case strings.HasPrefix(name, "__"):
+		return "names that begin with __ are reserved"
+	case !labelName.MatchString(name):
+		return "a label's name has letters, digits and underscores only"
+	case name == "pid" || name == "le" && kind == "histogram" || name == "quantile" && kind == "summary":
+		return "that name is reserved"
 	}
-}
-
-// label is one label of a filter's metric and where its value comes from.
-type label struct {
-	name string
-	path event.Path // of the record, if record
-	text template   // else
-	// record says that the value differs from event to event.
-	record bool
-}
-
-func (r *Registry) labelsOf(d *config.Diagnostics, sections ...*fluentconf.Section) []label {
-	var out []label
-	for _, s := range sections {
-		if s == nil {
-			continue
-		}
-		for _, prm := range s.Params {
-			l := label{name: prm.Key}
-			text := prm.Value.Text
-			if inside, ok := strings.CutPrefix(text, "${"); ok && strings.HasSuffix(inside, "}") && !reserved(strings.TrimSuffix(inside, "}")) {
-				text = strings.TrimSuffix(inside, "}") // ${key}: a field of the record
-				l.record = true
-			}
-			if strings.HasPrefix(text, "$") || l.record {
-				p, err := event.ParsePath(text)
-				if err != nil && l.record || err != nil && !strings.HasPrefix(text, "${") {
-					d.Error(prm.Value.Pos, fmt.Sprintf("label %s: %v", prm.Key, err), "write $.a.b")
-					continue
-				}
-				if err == nil && !strings.HasPrefix(text, "${") {
-					l.path, l.record = p, true
-					out = append(out, l)
-					continue
-				}
-			}
-			l.text = parseTemplate(prm.Value.Text, r.hostname)
-			out = append(out, l)
-		}
-	}
-	return out
+	return ""
 }
