@@ -169,7 +169,7 @@ func (c *count) apply(s *filter.Scratch, tag string, src []byte) (n int) {
 	}
 	var in *series
 	if !c.record && !c.keyed {
-		in = c.find(s, bound, nil) // once for the batch
+		in, _ = c.find(s, bound, nil) // once for the batch
 	}
 	sum := 0
 	for b := src; len(b) > 0; n++ {
@@ -190,7 +190,11 @@ func (c *count) apply(s *filter.Scratch, tag string, src []byte) (n int) {
 			continue
 		}
 		if c.record || in == nil {
-			in = c.find(s, bound, e.Record)
+			var through bool
+			if in, through = c.find(s, bound, e.Record); through {
+				c.fail(s, tag, entry, "a label's record accessor goes through a value that is no map")
+				continue
+			}
 		}
 		if in != nil {
 			c.family.add(in, v)
@@ -205,7 +209,10 @@ func (c *count) apply(s *filter.Scratch, tag string, src []byte) (n int) {
 // value reads the value of an event's field; false if there is none. What is no number goes
 // to the label @ERROR too, as in Fluentd; a summary has counted it by then.
 func (c *count) value(s *filter.Scratch, tag string, entry []byte, bound []template, record []byte) (float64, bool) {
-	v, ok := c.key.Find(record)
+	v, ok, through := c.key.Dig(record)
+	if through {
+		c.fail(s, tag, entry, "the record accessor goes through a value that is no map")
+	}
 	if !ok || len(v) == 0 || v[0] == 0xc0 || v[0] == 0xc2 && c.family.kind != "counter" {
 		return 0, false
 	}
@@ -216,42 +223,51 @@ func (c *count) value(s *filter.Scratch, tag string, entry []byte, bound []templ
 			return f, true
 		}
 	} else if c.family.kind == "summary" {
-		if in := c.find(s, bound, record); in != nil {
+		if in, _ := c.find(s, bound, record); in != nil {
 			in.mu.Lock()
 			in.count++
 			in.mu.Unlock()
 		}
 	}
-	if s.Errors != nil {
-		what := "value must be a number"
-		if c.family.kind == "counter" {
-			what = "increment must be a non-negative number"
-		}
-		s.Errors.FilterError(tag, entry, "failed to instrument metric "+c.family.name+": "+what+"; the event itself goes on")
+	if c.family.kind == "counter" {
+		c.fail(s, tag, entry, "increment must be a non-negative number")
+	} else {
+		c.fail(s, tag, entry, "value must be a number")
 	}
 	return 0, false
+}
+
+// fail tells of an event that could not be counted: the label @ERROR gets it too.
+func (c *count) fail(s *filter.Scratch, tag string, entry []byte, what string) {
+	if s.Errors != nil {
+		s.Errors.FilterError(tag, entry, "failed to instrument metric "+c.family.name+": "+what+"; the event itself goes on")
+	}
 }
 
 // numeric says whether a msgpack value is an integer or a float, by its first byte.
 func numeric(c byte) bool { return c <= 0x7f || c >= 0xe0 || c >= 0xca && c <= 0xd3 }
 
-// find gives the series for the labels of an event; nil beyond maxSeries.
-func (c *count) find(s *filter.Scratch, bound []template, record []byte) *series {
+// find gives the series for the labels of an event; nil beyond maxSeries. through says that
+// a label has no value because its record accessor goes through something that is no map.
+func (c *count) find(s *filter.Scratch, bound []template, record []byte) (in *series, through bool) {
 	key := s.Buf[:0]
 	for i := range bound {
-		key = append(bound[i].append(key, record), separator)
+		if key, through = bound[i].append(key, record); through {
+			return nil, true
+		}
+		key = append(key, separator)
 	}
 	s.Buf = key
 	c.mu.RLock()
-	in := c.series[string(key)]
+	in = c.series[string(key)]
 	c.mu.RUnlock()
 	if in != nil {
-		return in
+		return in, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if in = c.series[string(key)]; in != nil || len(c.series) >= maxSeries {
-		return in
+		return in, false
 	}
 	own := bytes.Split(key, []byte{separator}) // one more than labels
 	names, texts, values := make([]string, len(c.labels)), make([]string, len(c.labels)), make([]string, 0, len(c.order))
@@ -264,5 +280,5 @@ func (c *count) find(s *filter.Scratch, bound []template, record []byte) *series
 	if in = c.family.with(values, appendLabels(nil, names, texts)); in != nil {
 		c.series[string(key)] = in
 	}
-	return in
+	return in, false
 }

@@ -150,6 +150,8 @@ func (e *errorSink) FilterError(tag string, _ []byte, message string) {
 	*e = append(*e, tag+": "+message)
 }
 
+func (*errorSink) FilterPassed(string, string) {}
+
 func TestFilterCountsAndPassesOn(t *testing.T) {
 	r := NewRegistry("h1", 1)
 	d := &config.Diagnostics{}

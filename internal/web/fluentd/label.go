@@ -189,23 +189,26 @@ func (p *part) ofTag(tag string, parts []string) string {
 	return strings.Join(parts[len(parts)-1-i:], ".")
 }
 
-// append appends the value for a record; t was bound.
-func (t template) append(dst, record []byte) []byte {
+// append appends the value for a record; t was bound. through says that a record accessor
+// goes through something that is no map or array.
+func (t template) append(dst, record []byte) (out []byte, through bool) {
 	for i := range t {
 		p := &t[i]
 		if p.kind != field {
 			dst = append(dst, p.text...)
 			continue
 		}
-		v, ok := p.path.Find(record)
+		v, ok, bad := p.path.Dig(record)
 		switch {
+		case bad && p.accessor:
+			return dst, true
 		case ok && !(p.plain && collection(v)):
 			dst = event.AppendText(dst, v)
 		case !p.accessor:
 			dst = append(dst, p.text...)
 		}
 	}
-	return dst
+	return dst, false
 }
 
 // collection says whether a msgpack value is a map or an array.
