@@ -4,7 +4,8 @@
 // the fast and the safe way: a hostile megabyte of msgpack that claims nested arrays
 // can cost gigabytes once decoded.
 //
-// The package is pure: no goroutine, no clock, no I/O, no logger.
+// The package is pure: no goroutine, no clock, no I/O, no logger. A time is written in the
+// local zone where Ruby does so.
 package event
 
 import (

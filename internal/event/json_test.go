@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -301,4 +302,27 @@ func FuzzAppendJSON(f *testing.F) {
 		}
 		AppendWithout(nil, b, NewPathSet(KeyPath("a")))
 	})
+}
+
+func TestEventTimesInside(t *testing.T) {
+	at := time.Unix(1700000000, 500)
+	v := AppendMapHeader(nil, 2)
+	v = AppendTime(AppendStr(v, "a"), FromTime(at))
+	v = append(AppendArrayHeader(AppendStr(v, "b"), 3), 0xc7, 8, 0, 0, 0, 0, 5, 0, 0, 0, 0) // as ext8
+	v = append(AppendStr(v, "\xd7\x00"), 0xd4, 5, 1)                                        // and what looks like one
+	const local = "2006-01-02 15:04:05.000000000 -0700"
+	want := `{"a"=>` + at.Format(local) + `, "b"=>[` + time.Unix(5, 0).Format(local) + `, "\xD7\u0000", ext(5):01]}`
+	if got := string(AppendText(nil, v)); got != want {
+		t.Errorf("text %s, want %s", got, want)
+	}
+	plain := AppendWithoutTimes([]byte("x"), v)
+	if got, want := string(AppendJSON(nil, plain[1:], Yajl)), string(AppendJSON(nil, v, Yajl)); got != want || bytes.Contains(plain, []byte{0xc7, 8, 0}) {
+		t.Errorf("plain %s, want %s", got, want)
+	}
+	if end, err := Skip(plain, 1); err != nil || end != len(plain) {
+		t.Error(end, err)
+	}
+	if got := string(AppendText(nil, AppendTime(nil, FromTime(at)))); got != "1700000000" {
+		t.Errorf("alone: %s", got)
+	}
 }

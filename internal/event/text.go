@@ -1,9 +1,11 @@
 package event
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -11,10 +13,14 @@ import (
 // AppendText appends a msgpack value as Ruby's to_s prints it: nil as nothing, a string as
 // it is but with bytes that are not UTF-8 replaced by U+FFFD, floats as 1.0e+15, maps and
 // arrays as Ruby up to 3.3 inspects them ({"k"=>"v", "n"=>nil}), an EventTime as an
-// integer of seconds, another ext as ext(5):0a0b. Of a damaged value a part is written.
+// integer of seconds, but inside maps and arrays as Fluentd inspects it, in the local zone;
+// another ext as ext(5):0a0b. Of a damaged value a part is written.
 func AppendText(dst, value []byte) []byte {
 	if len(value) == 0 || value[0] == 0xc0 {
 		return dst
+	}
+	if t, ok := eventTime(value, 0); ok {
+		return strconv.AppendInt(dst, t.Seconds(), 10)
 	}
 	if s, _, err := Bytes(value, 0); err == nil {
 		return appendScrubbed(dst, s)
@@ -23,8 +29,8 @@ func AppendText(dst, value []byte) []byte {
 	return dst
 }
 
-// AppendInspect appends a msgpack value as Ruby's inspect prints it: like AppendText, but
-// nil is nil and a string stands in quotes.
+// AppendInspect appends a msgpack value as Ruby's inspect prints it: like AppendText inside
+// a map, so nil is nil and a string stands in quotes.
 func AppendInspect(dst, value []byte) []byte {
 	dst, _ = appendInspect(dst, value, 0, 0)
 	return dst
@@ -42,6 +48,46 @@ func AppendTextEscaped(dst, value []byte) (out []byte, n int) {
 	end := len(dst)
 	dst, _ = plain[Yajl].appendChars(dst, dst, start, end)
 	return append(dst[:start], dst[end:]...), end - start
+}
+
+// eventTime reads an EventTime at b[i]; ok is false for anything else.
+func eventTime(b []byte, i int) (t Time, ok bool) {
+	if i >= len(b) || b[i] != 0xd7 && b[i] != 0xc7 {
+		return 0, false
+	}
+	t, _, err := ReadTime(b, i)
+	return t, err == nil
+}
+
+// AppendWithoutTimes appends a msgpack value with integers of seconds in place of the
+// EventTimes in it: what readers that know nothing of Fluentd understand.
+func AppendWithoutTimes(dst, value []byte) []byte {
+	if !bytes.Contains(value, []byte{0xd7, 0}) && !bytes.Contains(value, []byte{0xc7, 8, 0}) {
+		return append(dst, value...)
+	}
+	dst, _ = appendWithoutTimes(dst, value, 0, 0)
+	return dst
+}
+
+// appendWithoutTimes returns the index behind the value at b[i], or len(b) if it is damaged.
+func appendWithoutTimes(dst, b []byte, i, depth int) ([]byte, int) {
+	end, err := Skip(b, i)
+	if err != nil || depth > MaxDepth {
+		return dst, len(b)
+	}
+	if t, ok := eventTime(b, i); ok {
+		return AppendInt(dst, t.Seconds()), end
+	}
+	n, at, err := MapHeader(b, i)
+	if err == nil {
+		n *= 2
+	} else if n, at, err = ArrayHeader(b, i); err != nil {
+		return append(dst, b[i:end]...), end
+	}
+	for dst = append(dst, b[i:at]...); n > 0; n-- {
+		dst, at = appendWithoutTimes(dst, b, at, depth+1)
+	}
+	return dst, end
 }
 
 // appendScrubbed appends s with U+FFFD in place of what is not UTF-8.
@@ -103,8 +149,8 @@ func appendInspect(dst, b []byte, i, depth int) ([]byte, int) {
 	if err != nil {
 		return dst, len(b)
 	}
-	if t, _, err := ReadTime(b, i); err == nil {
-		return strconv.AppendInt(dst, t.Seconds(), 10), end
+	if t, ok := eventTime(b, i); ok {
+		return time.Unix(0, int64(t)).AppendFormat(dst, "2006-01-02 15:04:05.000000000 -0700"), end
 	}
 	return appendExt(dst, b[i:end]), end
 }

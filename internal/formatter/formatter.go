@@ -177,7 +177,7 @@ func (b *builder) msgpack() Formatter {
 }
 
 func (msgpackFormatter) Append(dst []byte, _ string, _ event.Time, record []byte) []byte {
-	return append(dst, record...)
+	return event.AppendWithoutTimes(dst, record)
 }
 
 // HashParams are the parameters of @type hash.

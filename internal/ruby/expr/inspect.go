@@ -19,6 +19,8 @@ func (v Value) ToS() string {
 		return v.s.s
 	case TimeKind:
 		return formatTime(v.time())
+	case RawKind:
+		return string(event.AppendText(nil, v.o.raw))
 	case ErrorKind:
 		return v.o.x.err.Text
 	case URIKind:

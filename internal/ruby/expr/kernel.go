@@ -118,6 +118,10 @@ func kernelInteger(m *Machine, n *function, a []Value) (Value, error) {
 		return Value{}, m.raise(n, "ArgumentError", "invalid value for Integer(): %s", v.Inspect())
 	case TimeKind:
 		return intValue(v.time().Unix()), nil
+	case RawKind:
+		if t, ok := v.eventTime(); ok {
+			return intValue(t.Seconds()), nil
+		}
 	}
 	if quiet {
 		return Value{}, nil

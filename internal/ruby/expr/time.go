@@ -264,6 +264,12 @@ func timeAt(m *Machine, n *constCall, a []Value) (Value, error) {
 	switch v := a[0]; v.kind {
 	case TimeKind:
 		ns = v.int()
+	case RawKind:
+		t, is := v.eventTime()
+		if !is {
+			return Value{}, m.raise(n, "TypeError", "can't convert %s into an exact number", v.class())
+		}
+		ns = int64(t)
 	case Int:
 		ns, ok = nanos(v.int(), 0)
 	case Float:

@@ -136,6 +136,10 @@ func (v Value) class() string {
 		return "FalseClass"
 	case ErrorKind:
 		return v.o.x.err.Class
+	case RawKind:
+		if _, ok := v.eventTime(); ok {
+			return "Fluent::EventTime"
+		}
 	}
 	return kindNames[v.kind]
 }
