@@ -34,6 +34,7 @@ type dockerContainer struct {
 	openedAt time.Time
 	asleep   bool // see dockersleep.go
 	slept    slept
+	wanted   time.Time      // when it was woken to give something up
 	opening  chan struct{}  // closed when an attempt to open them has ended; nil if there is none
 	closing  chan struct{}  // closed when they are closed, because it sleeps or is gone; nil if they are not being closed
 	hastened bool           // hasten runs

@@ -19,7 +19,7 @@ const (
 	dockerTurn  = 2 * time.Minute
 )
 
-// sleepAfter is how long nothing of a container was delivered before it may sleep.
+// sleepAfter is how long nothing of a container was delivered, and nothing was wanted of it, before it may sleep.
 const sleepAfter = 5 * time.Second
 
 // slept is what is known of a container that sleeps.
@@ -92,7 +92,7 @@ func (d *Docker) atRest() (ended, asleep []resting, opening, closing int) {
 func (c *dockerContainer) sleep() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.refs > 0 || !c.opened || c.closing != nil {
+	if c.gone || c.refs > 0 || !c.opened || c.closing != nil || time.Since(c.wanted) < sleepAfter {
 		return false
 	}
 	for _, q := range c.queues {
@@ -149,9 +149,15 @@ func (d *Docker) wakeLargest(above int64) {
 		}
 		c.mu.Unlock()
 	}
+	if largest == nil {
+		return
+	}
+	largest.mu.Lock()
+	largest.wanted = time.Now()
+	largest.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if largest != nil && !d.stopping {
+	if !d.stopping {
 		d.opening.Go(func() { largest.open(0) })
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"weir/internal/emulator"
 	"weir/internal/input/docker"
 	"weir/internal/input/docker/awslogs"
+	"weir/internal/ledger"
 )
 
 // TestDockerSleep: of many containers that have ended during an outage a few are open. The
@@ -119,8 +120,56 @@ func TestDockerDrains(t *testing.T) {
 	}
 }
 
+// TestDockerWakeLargest: what a full disk needs is given up by a container that sleeps, if it has the most; it
+// is woken for that, though others are awake, and stays so until it has been asked.
+func TestDockerWakeLargest(t *testing.T) {
+	t.Parallel()
+	s := cloud(t)
+	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{{Kind: emulator.Fault503}}}); err != nil {
+		t.Fatal(err)
+	}
+	d := openDocker(t, DockerOptions{Spool: t.TempDir(), awake: 1})
+	fill := func(n, batches int) docker.Spool {
+		c := testContainer(s.URL(), n, func(o *awslogs.Options) { o.BufferSize = 16 << 20 })
+		sp := d.spool(t, c)
+		for i := range batches {
+			put(t, sp, lineBatch(c, "n", i*500, 500, 1000))
+		}
+		return sp
+	}
+	fill(1, 1).Release() // it ended first, and stays awake
+	fill(2, 2).Release()
+	fill(3, 12).Release() // its reader has begun 2 MiB of it
+	running := fill(4, 1)
+	defer running.Release()
+	of := func(n int) *dockerContainer {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.containers[testContainer("", n, nil).ID]
+	}
+	sleeps := func(n int) bool {
+		c := of(n)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.asleep
+	}
+	eventually(t, "two sleep", func() bool { d.rest(); return sleeps(2) && sleeps(3) })
+	asks := of(4).inUse()[0].buf
+	eventually(t, "the largest gives something up", func() bool {
+		d.rest()
+		return d.limits.makeRoom(asks, 1<<16)
+	})
+	if !sleeps(2) {
+		t.Error("another was woken")
+	}
+	if sum := d.Totals(); sum.Dropped[ledger.DiskFull] == 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // TestDockerOpenWhileItGoes: who opens a container that is just being closed gets another one.
 func TestDockerOpenWhileItGoes(t *testing.T) {
+	t.Parallel()
 	d := openDocker(t, DockerOptions{Spool: t.TempDir()})
 	info := testContainer("http://127.0.0.1:1", 1, nil)
 	c := newDockerContainer(d.Docker, info)
