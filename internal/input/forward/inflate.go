@@ -27,49 +27,53 @@ type inflater struct {
 // result grows only as data really comes out, up to the limit. The caller puts back the
 // block, which is nil after an error.
 func (f *inflater) inflate(c codec, src []byte) (out []byte, home *block, err error) {
-	in := bytes.NewReader(src)
-	var from io.Reader
+	var begin func() (io.Reader, error)
 	switch c {
 	case gzipped:
 		z, _ := f.gzips.Get().(*gzip.Reader)
 		if z == nil {
 			z = new(gzip.Reader)
 		}
-		if err := z.Reset(in); err != nil {
-			return nil, nil, fmt.Errorf("decompress gzip: %w", err)
-		}
 		defer f.gzips.Put(z)
-		from = z
+		begin = func() (io.Reader, error) { return z, z.Reset(bytes.NewReader(src)) }
 	case zstandard:
-		z, err := f.zstd(in)
-		if err != nil {
-			return nil, nil, fmt.Errorf("decompress zstd: %w", err)
+		z, _ := f.zstds.Get().(*zstd.Decoder)
+		if z == nil {
+			if z, err = f.newZstd(); err != nil {
+				return nil, nil, fmt.Errorf("decompress zstd: %w", err)
+			}
 		}
 		defer func() {
 			if z.Reset(nil) == nil {
 				f.zstds.Put(z)
 			}
 		}()
-		from = z
+		begin = func() (io.Reader, error) { return z, z.Reset(bytes.NewReader(src)) }
 	default:
 		return nil, nil, errors.New("option compressed is neither text, gzip nor zstd")
 	}
-	home, n, err := f.readAll(from, len(src))
+	home, n, err := f.readAll(begin, len(src))
 	if err != nil {
 		return nil, nil, fmt.Errorf("decompress: %w", err)
 	}
 	return home.b[:n], home, nil
 }
 
-func (f *inflater) zstd(in io.Reader) (*zstd.Decoder, error) {
-	if z, _ := f.zstds.Get().(*zstd.Decoder); z != nil {
-		return z, z.Reset(in)
-	}
-	return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+func (f *inflater) newZstd() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(uint64(f.limit)+1))
 }
 
-func (f *inflater) readAll(r io.Reader, guess int) (*block, int, error) {
+// measureAbove is the size from which a body is decompressed twice: first to see how large
+// it is, then into a block of that size. Growing would take twice as much memory for a
+// while, and a body beyond the limit would take all of it before it is refused.
+const measureAbove = 8 << 20
+
+func (f *inflater) readAll(begin func() (io.Reader, error), guess int) (*block, int, error) {
+	r, err := begin()
+	if err != nil {
+		return nil, 0, err
+	}
 	b, err := f.mem.get(min(max(4*guess, minBuffer), freeBuffer))
 	if err != nil {
 		return nil, 0, err
@@ -77,6 +81,10 @@ func (f *inflater) readAll(r io.Reader, guess int) (*block, int, error) {
 	n := 0
 	for {
 		if n == len(b.b) {
+			if n >= measureAbove {
+				f.mem.put(b)
+				return f.measured(begin, r, int64(n))
+			}
 			if b, err = f.mem.grow(b, n); err != nil {
 				f.mem.put(b)
 				return nil, 0, err
@@ -87,7 +95,7 @@ func (f *inflater) readAll(r io.Reader, guess int) (*block, int, error) {
 		switch {
 		case int64(n) > f.limit:
 			f.mem.put(b)
-			return nil, 0, fmt.Errorf("larger than decompression_size_limit (%d bytes)", f.limit)
+			return nil, 0, f.tooLarge()
 		case err == io.EOF:
 			return b, n, nil
 		case err != nil:
@@ -95,4 +103,32 @@ func (f *inflater) readAll(r io.Reader, guess int) (*block, int, error) {
 			return nil, 0, err
 		}
 	}
+}
+
+func (f *inflater) tooLarge() error {
+	return fmt.Errorf("larger than decompression_size_limit (%d bytes)", f.limit)
+}
+
+// measured finds the size of a body of which n bytes have come out of r, and decompresses
+// it again.
+func (f *inflater) measured(begin func() (io.Reader, error), r io.Reader, n int64) (*block, int, error) {
+	rest, err := io.Copy(io.Discard, io.LimitReader(r, f.limit-n+1))
+	if err != nil {
+		return nil, 0, err
+	}
+	if n += rest; n > f.limit {
+		return nil, 0, f.tooLarge()
+	}
+	b, err := f.mem.get(int(n))
+	if err != nil {
+		return nil, 0, err
+	}
+	if r, err = begin(); err == nil {
+		_, err = io.ReadFull(r, b.b[:n])
+	}
+	if err != nil {
+		f.mem.put(b)
+		return nil, 0, err
+	}
+	return b, int(n), nil
 }
