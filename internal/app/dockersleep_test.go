@@ -137,11 +137,6 @@ func TestDockerWakeLargest(t *testing.T) {
 		}
 		return sp
 	}
-	fill(1, 1).Release() // it ended first, and stays awake
-	fill(2, 2).Release()
-	fill(3, 12).Release() // its reader has begun 2 MiB of it
-	running := fill(4, 1)
-	defer running.Release()
 	of := func(n int) *dockerContainer {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -153,6 +148,16 @@ func TestDockerWakeLargest(t *testing.T) {
 		defer c.mu.Unlock()
 		return c.asleep
 	}
+	awake := fill(1, 1)
+	c := of(1)
+	c.mu.Lock()
+	c.wanted = time.Now().Add(time.Hour) // so it stays awake
+	c.mu.Unlock()
+	awake.Release()
+	fill(2, 2).Release()
+	fill(3, 12).Release() // its reader has begun 2 MiB of it
+	running := fill(4, 1)
+	defer running.Release()
 	eventually(t, "two sleep", func() bool { d.rest(); return sleeps(2) && sleeps(3) })
 	asks := of(4).inUse()[0].buf
 	eventually(t, "the largest gives something up", func() bool {
