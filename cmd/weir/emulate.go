@@ -23,7 +23,7 @@ Serves a CloudWatch Logs endpoint on this machine: the real limits and errors, a
 page to read the logs on. Clients need any credentials and this endpoint:
 
   export AWS_ENDPOINT_URL_CLOUDWATCH_LOGS=http://127.0.0.1:4586
-  export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION=us-east-1
+  export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_DEFAULT_REGION=us-east-1
   aws logs describe-log-groups
 
 Open the same address in a browser for the page. Everything is in memory unless --dir

@@ -13,6 +13,13 @@ import (
 	"weir/internal/vfs"
 )
 
+// samePlace says whether two paths name the same place, one of them perhaps relative.
+func samePlace(a, b string) bool {
+	x, err := filepath.Abs(a)
+	y, berr := filepath.Abs(b)
+	return err == nil && berr == nil && x == y
+}
+
 // Drain delivers what waits in a buffer directory through one output of a plan, without
 // any source, and returns how many events are left. If the directory is that output's own
 // buffer, its delivery simply runs until it is empty; another directory, of an output that
@@ -22,7 +29,7 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 	dir = filepath.Clean(dir)
 	var through *outputPlan
 	for _, out := range plan.Outputs {
-		own := out.dir != "" && (out.dir == dir || out.backlogDir() == dir)
+		own := out.dir != "" && (samePlace(out.dir, dir) || samePlace(out.backlogDir(), dir))
 		if own && id == "" || id != "" && out.id == id {
 			through = out
 		}
@@ -35,8 +42,8 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 	case through.null:
 		return 0, fmt.Errorf("output %s delivers nothing", through.id)
 	}
-	if through.dir != "" && through.backlogDir() == dir {
-		dir = through.dir // it is delivered from there too
+	if through.dir != "" && (samePlace(through.dir, dir) || samePlace(through.backlogDir(), dir)) {
+		dir = through.dir // the backlog is delivered from there too
 	}
 	through.buffer.Overflow = "block"
 	through.buffer.DrainOrder = "oldest_first" // nothing new comes

@@ -57,7 +57,7 @@ func importThrough(plan *Plan, path, id string) (*outputPlan, error) {
 	path = filepath.Clean(path)
 	var through *outputPlan
 	for _, out := range plan.Outputs {
-		own := out.dir != "" && (out.dir == path || filepath.Clean(out.buffer.Path) == path)
+		own := out.dir != "" && (samePlace(out.dir, path) || samePlace(out.buffer.Path, path))
 		if own && id == "" || id != "" && out.id == id {
 			through = out
 		}

@@ -426,3 +426,17 @@ func TestLiveFirstReloadUndone(t *testing.T) {
 	r.settled(t)
 	checkSequence(t, s, "app", "n", 30)
 }
+
+// TestSamePlace: commands that name a buffer may name it as it is seen from where they run.
+func TestSamePlace(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{{filepath.Join(dir, "x"), "x", true}, {"./x/", filepath.Join(dir, "x"), true}, {dir, ".", true}, {"x", "y", false}, {dir, "/", false}} {
+		if samePlace(c.a, c.b) != c.same {
+			t.Errorf("%q and %q", c.a, c.b)
+		}
+	}
+}

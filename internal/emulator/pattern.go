@@ -77,7 +77,7 @@ func parsePattern(text string) (pattern, *apiError) {
 		}
 		return parseJSONPattern(text[1 : len(text)-1])
 	case text[0] == '[':
-		return nil, errInvalid("Invalid filter pattern: this local endpoint does not support patterns for space-delimited events ([a, b, ...]); use terms, \"phrases\", %%regular expressions%% or { $.field = value }")
+		return nil, errInvalid("%s", "Invalid filter pattern: this local endpoint does not support patterns for space-delimited events ([a, b, ...]); use terms, \"phrases\", %regular expressions% or { $.field = value }")
 	}
 	return parseTerms(text)
 }
