@@ -213,11 +213,11 @@ func TestPodLogsTwoReplicas(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		found := regexp.MustCompile(`(?m)^fluentd_output_status_num_errors\{.*\} (\S+)$`).FindAllSubmatch(body, -1)
-		if len(found) != 2 {
+		if len(found) != 5 { // two rewrite_tag_filter, copy and its two stores
 			t.Errorf("metrics of replica %d:\n%s", i, body)
 		}
 		for _, m := range found {
-			if string(m[1]) != "0" {
+			if string(m[1]) != "0.0" {
 				t.Errorf("replica %d: %s", i, m[0])
 			}
 		}
