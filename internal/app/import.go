@@ -19,6 +19,7 @@ import (
 	"weir/internal/buffer"
 	"weir/internal/event"
 	"weir/internal/fluentbuffer"
+	"weir/internal/output/s3"
 )
 
 // ImportedDir is the directory within that of a buffer where Fluentd's chunks are from the
@@ -45,7 +46,7 @@ type Imported struct {
 // Beside tells the names in a buffer's directory that are no files of the buffer, but known.
 func Beside(name string) bool {
 	worker, ok := strings.CutPrefix(name, "worker")
-	return besideQueue(name) || name == ParkedDir || name == ImportedDir || fluentbuffer.IsFile(name) || ok && strings.Trim(worker, "0123456789") == ""
+	return besideQueue(name) || name == ParkedDir || name == ImportedDir || fluentbuffer.IsFile(name) || s3.IsNote(name) || ok && strings.Trim(worker, "0123456789") == ""
 }
 
 // importer takes chunks of Fluentd into a buffer, and removes them when they are delivered.

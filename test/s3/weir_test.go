@@ -224,6 +224,9 @@ func TestKilled(t *testing.T) {
 	w.Stop(10 * time.Second)
 	// One object of the one lane is in flight, of 200 events or a little more.
 	g.want("logs", rounds*messages*100, rounds*500)
+	if len(w.Lines("", "not the buffer's")) > 0 {
+		t.Error("the notes of objects under way are taken for strange files")
+	}
 }
 
 // TestOddNames: keys with all that signatures and URLs stumble over.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,13 +38,18 @@ type note struct {
 	file string
 }
 
-const notePattern = "s3-put-*.json"
+const noteBegin, noteEnd = "s3-put-", ".json" // of the names of notes
+
+// IsNote tells names of notes beside a buffer.
+func IsNote(name string) bool {
+	return strings.HasPrefix(name, noteBegin) && strings.HasSuffix(name, noteEnd)
+}
 
 // load reads the notes that an earlier process has left in dir. Of two for one lane the
 // newer one counts. What cannot be read is of an object that was not begun.
 func (u *underway) load(dir string) {
 	u.dir, u.left = dir, map[string]*note{}
-	files, _ := filepath.Glob(filepath.Join(dir, notePattern)) // the pattern is right
+	files, _ := filepath.Glob(filepath.Join(dir, noteBegin+"*"+noteEnd)) // the pattern is right
 	for _, f := range files {
 		n := &note{file: f}
 		data, err := os.ReadFile(f)
@@ -97,7 +103,7 @@ func (u *underway) write(r *request, a *attempt) {
 		return
 	}
 	if a.note == "" {
-		a.note = filepath.Join(u.dir, "s3-put-"+hex.EncodeToString(a.chunk[:])+".json")
+		a.note = filepath.Join(u.dir, noteBegin+hex.EncodeToString(a.chunk[:])+noteEnd)
 	}
 	sum := r.spool.total()
 	data, err := json.Marshal(&note{[]byte(r.lane), r.count, r.first, sum[:], a.chunk[:], a.uuid[:], a.index, a.at, ""})
