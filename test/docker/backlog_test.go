@@ -58,7 +58,11 @@ func TestOldSpool(t *testing.T) {
 				whole(t, r.emu, name, name, 0, 1)
 				continue
 			}
-			a := ended(t, r.emu, name, name, 0, 1)
+			var a *tally
+			weirtest.Eventually(t, "lines and notice of "+name+" have come", func() (string, bool) {
+				a = count(r.emu, name, name, 0, 1)
+				return a.String(), a.written >= 0 && told(t, a.notices) > old
+			})
 			if a.lines != young || a.missing+a.twice+a.disorder+len(a.other) > 0 || told(t, a.notices) != old+1 {
 				t.Errorf("%s: %s", name, a)
 			}

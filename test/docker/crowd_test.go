@@ -22,8 +22,7 @@ func TestCrowd(t *testing.T) {
 	}
 	together(t, emulator.Options{Quotas: true}, func(t *testing.T, r *rig) {
 		n := size[r.kind]
-		// For each stream that is made three calls are refused, as long as it lasts.
-		throttle := emulator.FaultRule{Kind: emulator.FaultThrottle, Operations: []string{"CreateLogStream"}, Probability: 0.75}
+		throttle := emulator.FaultRule{Kind: emulator.FaultThrottle, Operations: []string{"CreateLogStream"}, Probability: 0.75, Count: int64(3 * n)}
 		weirtest.Faults(t, r.emu, throttle)
 		const seconds = 5
 		rate := max(10_000/n, 50)
