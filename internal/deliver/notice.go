@@ -81,6 +81,7 @@ func (o *loss) join(p *loss) {
 	}
 	o.Bytes += p.Bytes
 	o.span(p.First, p.Last)
+	o.Behind = p.Behind
 	o.gaps = append(o.gaps, p.gaps...)
 	o.parts = append(o.parts, p.parts...)
 	o.refused = max(o.refused, p.refused)
@@ -235,7 +236,7 @@ func (d *Deliverer) withhold(pieces []piece, parts []buffer.Part) (rest []buffer
 }
 
 // measure finds the sizes and times of o.parts, each of which is of one of the pieces, in
-// their order. What cannot be read stays unknown.
+// their order, and the time of what stands behind them. What cannot be read stays unknown.
 func (d *Deliverer) measure(pieces []piece, o *loss) {
 	parts := o.parts
 	for i := range pieces {
@@ -244,7 +245,7 @@ func (d *Deliverer) measure(pieces []piece, o *loss) {
 		for n < len(parts) && parts[n].Seq == p.Seq && parts[n].First >= p.First && parts[n].First < p.First+p.Count {
 			n++
 		}
-		if n == 0 {
+		if n == 0 && (len(parts) > 0 || o.Behind != 0) {
 			continue
 		}
 		if v, err := d.o.Buffer.View(p.Ref); err == nil {
@@ -257,9 +258,13 @@ func (d *Deliverer) measure(pieces []piece, o *loss) {
 
 // measure is for parts within some entries, which are counted from at.
 func (o *loss) measure(entries []byte, at uint32, parts []buffer.Part) {
-	for len(parts) > 0 {
+	for o.Behind = 0; len(entries) > 0; {
 		e, n, err := event.Next(entries)
 		if err != nil {
+			return
+		}
+		if len(parts) == 0 {
+			o.Behind = e.Time
 			return
 		}
 		if p := &parts[0]; at >= p.First {
@@ -350,6 +355,7 @@ func (d *Deliverer) accepted(f *flight, res output.Result) {
 	case res.Untold:
 		f.told.refused++
 		f.told.alone = f.told.refused == 1
+		f.told.Behind = 0 // that place may be why
 		o = joined(f.told, o)
 		d.stat.untold(d.o.Log, d.o.ID, f.lane.key, o.refused)
 	default:

@@ -64,7 +64,7 @@ func TestRejectedEventsAreToldAndThenSettled(t *testing.T) {
 		}
 		time.Sleep(time.Second) // alone, after the linger
 		got := out.heard("a")
-		want := output.Notice{Events: 3, Bytes: uint64(len(b.Entries)) / 10 * 3, First: 1e18, Last: 1e18, Reasons: []output.ReasonCount{{Reason: ledger.TooOld, Events: 3}}}
+		want := output.Notice{Events: 3, Bytes: uint64(len(b.Entries)) / 10 * 3, First: 1e18, Last: 1e18, Behind: 1e18, Reasons: []output.ReasonCount{{Reason: ledger.TooOld, Events: 3}}}
 		if len(got) != 1 || fmt.Sprint(got[0].Notice) != fmt.Sprint(want) || got[0].at != 7 {
 			t.Errorf("notices %+v, want %+v behind 7 events", got, want)
 		}

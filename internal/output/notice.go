@@ -10,6 +10,7 @@ type Notice struct {
 	Events      uint64
 	Bytes       uint64     // of the lost events' entries or messages, as far as known
 	First, Last event.Time // of the lost events; zero if not known
+	Behind      event.Time // of the first event that arrived behind the loss; zero if not known
 	Reasons     []ReasonCount
 }
 

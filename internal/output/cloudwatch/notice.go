@@ -23,6 +23,7 @@ type notice struct {
 	size   int    // bytes without the escaping
 	at     int    // it stands before items[at]
 	last   int64  // time of the last lost event; 0: not known
+	behind int64  // of the first event behind the loss that the stream has; 0: not known
 	set    bool
 	placed bool
 	untold bool // it was refused
@@ -49,13 +50,14 @@ func (b *body) tell(n *output.Notice, asJSON bool) bool {
 		return false
 	}
 	b.size += size + eventOverhead
-	m.set, m.size, m.at, m.last = true, size, len(b.items), n.Last.Millis()
+	m.set, m.size, m.at, m.last, m.behind = true, size, len(b.items), n.Last.Millis(), n.Behind.Millis()
 	return true
 }
 
 // place makes the notice an item. Its time is that of the event behind it, if that is not
 // before the last lost one; otherwise that of the last lost one, but not before the event
-// in front of it. It never takes the request out of what the service takes: now is the
+// in front of it. What was lost before events that the stream has by now is told at their
+// time, since a stream is read in order of time. It never takes the request out of what the service takes: now is the
 // clock.
 func (b *body) place(now int64) {
 	m := &b.notice
@@ -65,6 +67,8 @@ func (b *body) place(now int64) {
 	m.placed = true
 	t := m.last
 	switch {
+	case m.at == 0 && m.behind >= t && m.behind > 0 && (len(b.items) == 0 || b.items[0].ms >= m.behind):
+		t = m.behind
 	case len(b.items) == 0:
 		t = max(t, now)
 	case m.at < len(b.items) && b.items[m.at].ms >= t:

@@ -89,19 +89,25 @@ func TestNoticeTime(t *testing.T) {
 		name          string
 		before, after []event.Time // times of the entries around it, from now
 		last          event.Time   // of the lost, from now; 0: not known
+		behind        event.Time   // of what arrived behind them, from now; 0: not known
 		want          event.Time
 	}{
-		{"that of the next", []event.Time{-10 * sec}, []event.Time{-2 * sec}, -5 * sec, -2 * sec},
-		{"the next is before the lost", []event.Time{-10 * sec}, []event.Time{-8 * sec}, -5 * sec, -5 * sec},
-		{"behind the last", []event.Time{-10 * sec}, nil, -15 * sec, -10 * sec},
-		{"last of all, and later", []event.Time{-10 * sec}, nil, -5 * sec, -5 * sec},
-		{"alone", nil, nil, -5 * sec, 0},
-		{"alone, lost in the near future", nil, nil, 5 * sec, 5 * sec},
-		{"alone, lost in the far future", nil, nil, 5 * hour, 0},
-		{"lost in the far future", []event.Time{-10 * sec}, []event.Time{-8 * sec}, 5 * hour, 0},
-		{"lost long before", []event.Time{-10 * sec}, nil, -100 * hour, -10 * sec},
-		{"next to old entries", []event.Time{-400 * hour}, nil, -5 * sec, -400*hour + 24*hour - sec/1000},
-		{"not known", []event.Time{-10 * sec}, []event.Time{-8 * sec}, 0, -8 * sec},
+		{"that of the next", []event.Time{-10 * sec}, []event.Time{-2 * sec}, -5 * sec, 0, -2 * sec},
+		{"the next is before the lost", []event.Time{-10 * sec}, []event.Time{-8 * sec}, -5 * sec, 0, -5 * sec},
+		{"behind the last", []event.Time{-10 * sec}, nil, -15 * sec, 0, -10 * sec},
+		{"last of all, and later", []event.Time{-10 * sec}, nil, -5 * sec, 0, -5 * sec},
+		{"alone", nil, nil, -5 * sec, 0, 0},
+		{"alone, lost in the near future", nil, nil, 5 * sec, 0, 5 * sec},
+		{"alone, lost in the far future", nil, nil, 5 * hour, 0, 0},
+		{"lost in the far future", []event.Time{-10 * sec}, []event.Time{-8 * sec}, 5 * hour, 0, 0},
+		{"lost long before", []event.Time{-10 * sec}, nil, -100 * hour, 0, -10 * sec},
+		{"next to old entries", []event.Time{-400 * hour}, nil, -5 * sec, 0, -400*hour + 24*hour - sec/1000},
+		{"not known", []event.Time{-10 * sec}, []event.Time{-8 * sec}, 0, 0, -8 * sec},
+		{"alone, some have arrived", nil, nil, -100 * hour, -7 * hour, -7 * hour},
+		{"alone, those that have arrived were before", nil, nil, -5 * sec, -7 * hour, 0},
+		{"before others, some have arrived", nil, []event.Time{-8 * sec}, -20 * sec, -10 * sec, -10 * sec},
+		{"some have arrived from behind the next", nil, []event.Time{-10 * sec}, -20 * sec, -8 * sec, -10 * sec},
+		{"some have arrived from the far future", nil, nil, -20 * sec, 5 * hour, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := &body{e: keyM()}
@@ -115,6 +121,9 @@ func TestNoticeTime(t *testing.T) {
 			n := output.Notice{Events: 1, Reasons: []output.ReasonCount{{Reason: ledger.TooOld, Events: 1}}}
 			if c.last != 0 {
 				n.First, n.Last = now+c.last, now+c.last
+			}
+			if c.behind != 0 {
+				n.Behind = now + c.behind
 			}
 			if !b.tell(&n, false) {
 				t.Fatal("no room")
@@ -160,6 +169,7 @@ func TestNoticeAmongAnything(t *testing.T) {
 				n := output.Notice{Events: 5, Bytes: rapid.Uint64Range(0, 1e12).Draw(t, "bytes"), Reasons: []output.ReasonCount{{Reason: ledger.Damaged, Events: 5}}}
 				n.Last = event.Time(rapid.Int64Range(0, 3e9).Draw(t, "last")) * sec
 				n.First = n.Last
+				n.Behind = event.Time(now+rapid.Int64Range(-2_000_000_000, 8_000_000).Draw(t, "behind")) * 1e6
 				told = b.tell(&n, rapid.Bool().Draw(t, "json"))
 				if !told && taken == 0 {
 					t.Fatal("an empty request has no room")
