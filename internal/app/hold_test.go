@@ -92,9 +92,16 @@ func TestStopPassesOnWhatIsHeld(t *testing.T) {
 	defer s.c.Close()
 	go func() { done <- s.send("app.x", "S", 1, 1) }()
 	eventually(t, "the event is held", func() bool { return r.inputEvents() == 1 })
+	held := func() string { return fmt.Sprint(r.Status().Filters) }
+	if got := held(); got != "[{concat 1}]" || r.Totals().Admitted != 0 {
+		t.Errorf("held %s, admitted %d", got, r.Totals().Admitted)
+	}
 	r.stop(10 * time.Second)
 	if err := <-done; err != nil {
 		t.Errorf("no acknowledgement: %v", err)
+	}
+	if got := held(); got != "[{concat 0}]" {
+		t.Errorf("held %s", got)
 	}
 	if got := strings.Join(r.lines(), "\n"); got != `{"message":"S 1"}` {
 		t.Errorf("got %s", got)

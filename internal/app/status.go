@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ func (a *App) Status() web.Status {
 	for _, in := range a.inputs {
 		s.Inputs = append(s.Inputs, in.status())
 	}
+	a.gen.holds().Each(func(id string, held int64) { s.Filters = append(s.Filters, web.FilterStatus{ID: id, Held: held}) })
+	slices.SortFunc(s.Filters, func(a, b web.FilterStatus) int { return strings.Compare(a.ID, b.ID) })
 	for _, r := range a.gen.order {
 		s.Outputs = append(s.Outputs, r.status())
 	}

@@ -28,6 +28,7 @@ type Hold struct {
 	in      *Ingress // routes what comes out
 	shards  []*shard
 	waiting atomic.Int64 // batches that are not passed on whole
+	held    atomic.Int64 // events
 	hurried atomic.Bool
 	crowded doubling
 	seed    maphash.Seed
@@ -173,6 +174,7 @@ func (s *shard) commit(d delivery) *ticket {
 	d.batch.Entries = append([]byte(nil), d.batch.Entries...)
 	d.ticket = &ticket{done: make(chan struct{})}
 	s.h.waiting.Add(1)
+	s.h.held.Add(int64(d.batch.Count))
 	s.mu.Lock()
 	s.queue = append(s.queue, d)
 	s.mu.Unlock()
@@ -297,6 +299,14 @@ func (s *Holds) all() []*Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*Hold(nil), s.list...)
+}
+
+// Each gives every hold with the number of events that it has taken and not passed on yet:
+// they are in no book.
+func (s *Holds) Each(do func(id string, held int64)) {
+	for _, h := range s.all() {
+		do(h.o.ID, h.held.Load())
+	}
 }
 
 // Flush passes on what is kept just now.

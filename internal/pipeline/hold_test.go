@@ -116,6 +116,17 @@ func mustEmit(t testing.TB, in input.Emitter, b event.Batch) input.Receipt {
 }
 
 // TestWhoHoldsAnEventHoldsItsAck sends the lines of two events in three batches.
+// stop ends the holds, which must have nothing left then.
+func (h *held) stop(t *testing.T, ctx context.Context) {
+	t.Helper()
+	h.holds.Stop(ctx)
+	h.holds.Each(func(id string, n int64) {
+		if n != 0 {
+			t.Errorf("filter %s holds %d events after its end", id, n)
+		}
+	})
+}
+
 func TestWhoHoldsAnEventHoldsItsAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, "out", 1<<20, buffer.Throw)
@@ -142,7 +153,7 @@ func TestWhoHoldsAnEventHoldsItsAck(t *testing.T) {
 		if !safe(three) {
 			t.Fatal("what is late is not passed on")
 		}
-		h.holds.Stop(context.Background())
+		h.stop(t, context.Background())
 		if got := fmt.Sprintf("%q", texts(t, s.Buffer)); got != `["x" "S1\na\nb" "S2"]` {
 			t.Errorf("stored %s", got)
 		}
@@ -183,7 +194,7 @@ func TestLateEventsGoWhereTheyShould(t *testing.T) {
 			if !safe(r) {
 				t.Error("not acknowledged")
 			}
-			h.holds.Stop(context.Background())
+			h.stop(t, context.Background())
 			sum := uint64(0)
 			for _, s := range []*Target{out.Target, late.Target, wrong.Target, nowhere} {
 				sh := s.Book.Sheet()
@@ -261,7 +272,7 @@ func TestWhatIsRefusedIsKept(t *testing.T) {
 			}
 		}
 		mustEmit(t, h, lines(1, "c", "d"))
-		h.holds.Stop(context.Background())
+		h.stop(t, context.Background())
 		if st := s.Buffer.Stats(); st.Balance != 0 {
 			t.Errorf("books are off by %d", st.Balance)
 		}
@@ -281,7 +292,7 @@ func TestStopBooksWhatCannotBePassedOn(t *testing.T) {
 		receipts = append(receipts, mustEmit(t, h, lines(1, "half")))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		h.holds.Stop(ctx)
+		h.stop(t, ctx)
 		acked := 0
 		for _, r := range receipts {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -322,7 +333,7 @@ func TestAHoldIsPartOfAllOrNone(t *testing.T) {
 			t.Fatalf("%d batches were taken", taken)
 		}
 		h.Lost(lines(1, "S", "lost"))
-		h.holds.Stop(context.Background())
+		h.stop(t, context.Background())
 		for _, sh := range h.hold.shards {
 			if sh.queued != 0 {
 				t.Errorf("%d bytes stay reserved", sh.queued)
@@ -361,7 +372,7 @@ func TestHoldsInARow(t *testing.T) {
 		if !safe(q) {
 			t.Fatal("not acknowledged")
 		}
-		h.holds.Stop(context.Background())
+		h.stop(t, context.Background())
 		if got := fmt.Sprintf("%q", texts(t, s.Buffer)); got != `["a-b+c-d" "e"]` {
 			t.Errorf("stored %s", got)
 		}
@@ -399,7 +410,7 @@ func TestFlushAndHurry(t *testing.T) {
 		if !safe(r) {
 			t.Error("Hurry leaves something")
 		}
-		h.holds.Stop(context.Background())
+		h.stop(t, context.Background())
 	})
 }
 
@@ -417,7 +428,7 @@ func TestLateEventsPassTheirHold(t *testing.T) {
 		if !safe(r) {
 			t.Error("it goes round")
 		}
-		h.holds.Stop(context.Background())
+		h.stop(t, context.Background())
 		if got := fmt.Sprintf("%q", texts(t, s.Buffer)); got != `["S1\na"]` {
 			t.Errorf("stored %s", got)
 		}
@@ -443,7 +454,7 @@ func TestFullHoldPassesGroupsOn(t *testing.T) {
 		if total > 1<<20 {
 			t.Errorf("%d bytes are kept", total)
 		}
-		h.holds.Stop(context.Background())
+		h.stop(t, context.Background())
 		if n := len(texts(t, s.Buffer)); n != 2000 {
 			t.Errorf("%d events", n)
 		}

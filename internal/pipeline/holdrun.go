@@ -214,6 +214,7 @@ func (w *work) walkPassed(t *tagged, p *filter.Passed) {
 // with it: extra, and those in out.Released.
 func (k *keeping) settle(ctx context.Context, w *work, extra *ticket) {
 	err := k.s.deliver(ctx, w)
+	k.s.h.held.Add(-int64(k.out.Count + k.out.Filtered + k.out.Failed))
 	note := func(t *ticket) {
 		for _, p := range w.places {
 			t.add(p)

@@ -44,6 +44,8 @@ func families() []family {
 		{"weir_input_repeats_total", "counter", in, "Messages that a client sent twice and that were taken once."},
 		{"weir_input_ack_seconds", "histogram", in, "Time from the arrival of a message to its acknowledgement."},
 
+		{"weir_filter_held_events", "gauge", []string{"filter"}, "Events that a filter (concat, detect_exceptions) has taken and not passed on yet. They are in no book."},
+
 		{"weir_output_info", "gauge", []string{"output", "type"}, "Always 1; the type of an output is in the labels."},
 		{"weir_output_admitted_events_total", "counter", book, "Events given to the output; in the book of the parking lot those parked."},
 		{"weir_output_admitted_bytes_total", "counter", out, "Bytes of events given to the output, before filters."},
@@ -143,6 +145,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		if in := &s.Inputs[i]; !seen["i"+in.ID] { // two of one name would fail the whole scrape
 			seen["i"+in.ID] = true
 			w.input(in)
+		}
+	}
+	for i := range s.Filters {
+		if f := &s.Filters[i]; !seen["f"+f.ID] {
+			seen["f"+f.ID] = true
+			w.set("weir_filter_held_events", float64(f.Held), f.ID)
 		}
 	}
 	for i := range s.Outputs {

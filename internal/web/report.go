@@ -21,6 +21,7 @@ type report struct {
 	Findings  []finding      `json:"findings"`
 	Unmatched uint64         `json:"unmatched_events"`
 	Inputs    []inputReport  `json:"inputs"`
+	Filters   []filterReport `json:"filters,omitempty"`
 	Outputs   []outputReport `json:"outputs"`
 
 	Containers []containerReport `json:"containers,omitempty"`
@@ -42,6 +43,11 @@ type inputReport struct {
 	Acks        uint64       `json:"acks"`
 	Repeats     uint64       `json:"repeats"`
 	Ack         distribution `json:"ack_seconds"`
+}
+
+type filterReport struct {
+	ID   string `json:"id"`
+	Held int64  `json:"held_events"`
 }
 
 type outputReport struct {
@@ -148,6 +154,9 @@ func (h *Handler) report() *report {
 	short, long := h.since(now, rateOver), h.since(now, recently)
 	for i := range s.Inputs {
 		r.Inputs = append(r.Inputs, inputOf(&s.Inputs[i], short, now))
+	}
+	for i := range s.Filters {
+		r.Filters = append(r.Filters, filterReport{s.Filters[i].ID, s.Filters[i].Held})
 	}
 	all := h.history.all()
 	for i := range s.Outputs {

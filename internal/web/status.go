@@ -31,6 +31,8 @@ type Status struct {
 	Loaded  time.Time // when it was last read
 	Inputs  []InputStatus
 	Outputs []OutputStatus
+	// Filters are those that hold events back.
+	Filters []FilterStatus
 	// Unmatched are events for whose tag there is no <match>.
 	Unmatched uint64
 	// Containers are what the Docker logging driver serves; nil elsewhere.
@@ -52,6 +54,12 @@ type InputStatus struct {
 	Acks        uint64 // acknowledgements sent
 	Repeats     uint64 // messages sent twice by the client and taken once
 	AckLatency  Histogram
+}
+
+// FilterStatus is a filter that holds events. ID is unique among the filters.
+type FilterStatus struct {
+	ID   string
+	Held int64 // events taken and not passed on yet; they are in no book
 }
 
 // OutputStatus is one destination. ID is unique among the outputs.

@@ -59,6 +59,7 @@ func busy() Status {
 				Lost: 5, Malformed: 1, Acks: 9000, Repeats: 4, AckLatency: latency},
 			{ID: "stdin", Type: "stdin", Listening: true},
 		},
+		Filters: []FilterStatus{{ID: "concat", Held: 12}},
 		Outputs: []OutputStatus{
 			{ID: "to-cloudwatch", Type: "cloudwatch_logs", Detail: "group /aws/app stream ${tag}", Sheet: sheet, BytesIn: 450 << 20,
 				Buffer: BufferStatus{Kind: "file", Dir: "/var/lib/weir/a", Bytes: 30 << 20, Limit: 64 << 30, Segments: 3, PendingEvents: 9350,
