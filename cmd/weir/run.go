@@ -76,7 +76,7 @@ and opens the log file again. Fluentd's flags are accepted; FLUENTD_OPT may hold
 	}
 	flags.tell(log)
 	tell(log, d)
-	return serve(&setup{file: flags.file, env: env, log: file}, plan, app.Options{Log: log, Version: versionText(), HTTP: *addr, RootLog: true})
+	return serve(&setup{file: flags.file, env: env, log: file}, plan, app.Options{Log: log, Version: versionText(), HTTP: *addr})
 }
 
 // setup is what serving needs besides the plan.

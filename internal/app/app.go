@@ -33,10 +33,6 @@ type Options struct {
 	Stdin  io.Reader
 	Stdout io.Writer
 
-	// RootLog lets a <match> of the top level have the own log's events, as in Fluentd, even
-	// if it names none of their tags.
-	RootLog bool
-
 	turnAfter time.Duration // for live_first; default turnAfter
 }
 
@@ -95,8 +91,8 @@ func New(plan *Plan, o Options) (*App, error) {
 		o.turnAfter = turnAfter
 	}
 	a := &App{o: o, throttles: map[string]*deliver.Throttle{}, shared: shared{tokens: cloudwatch.NewTokens()}, unmatched: &ledger.Book{}, done: make(chan struct{})}
-	a.own = newOwnLog(o.Log, o.RootLog)
-	a.own.reach.Store(plan.logReach(o.RootLog))
+	a.own = newOwnLog(o.Log)
+	a.own.reach.Store(plan.logReach())
 	a.o.Log = a.own.logger()
 	a.ctx, a.stopping = context.WithCancel(context.Background())
 	a.retireCtx, a.endRetire = context.WithCancel(context.Background())
@@ -160,9 +156,6 @@ func (a *App) start(undo *cleanups) (err error) {
 	}
 	a.ready = true
 	a.reportOrphans(g.plan)
-	if r := a.own.reach.Load(); r != nil && r.label == "" {
-		a.o.Log.Info("a <match> of the top level takes this log too, as in Fluentd, with the tags fluent.info and so on; <label @FLUENT_LOG> takes it elsewhere")
-	}
 	a.o.Log.Info("weir is running", "version", a.o.Version, "sources", len(a.inputs), "outputs", len(g.order), "status", a.web.address())
 	return nil
 }

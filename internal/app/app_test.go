@@ -36,16 +36,9 @@ type running struct {
 // start runs a configuration; stop is the test's.
 func start(t *testing.T, text string) *running {
 	t.Helper()
-	return startWith(t, text, Options{})
-}
-
-// startWith is start with options of its own.
-func startWith(t *testing.T, text string, o Options) *running {
-	t.Helper()
 	r := &running{t: t, log: &logs{}, out: &logs{}}
 	p := r.load(text)
-	o.Log, o.HTTP, o.Version = slog.New(slog.NewTextHandler(r.log, nil)), "127.0.0.1:0", "test"
-	a, err := New(p, o)
+	a, err := New(p, Options{Log: slog.New(slog.NewTextHandler(r.log, nil)), HTTP: "127.0.0.1:0", Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

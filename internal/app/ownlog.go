@@ -13,11 +13,10 @@ import (
 )
 
 // ownLog makes events of weir's own log lines, as Fluentd does of its own: tags fluent.info
-// and so on, for the label @FLUENT_LOG or a <match> of the top level. Lines that come of
+// and so on, for the label @FLUENT_LOG or a <match> that names such tags. Lines that come of
 // delivering these events are not among them, or one could cause the next for ever.
 type ownLog struct {
 	plain   *slog.Logger
-	wide    bool                     // see Options.RootLog
 	reach   atomic.Pointer[logReach] // nil: nobody wants events
 	lines   chan logLine
 	lost    atomic.Uint64
@@ -51,8 +50,8 @@ const (
 	lineMost = 64 << 10
 )
 
-func newOwnLog(log *slog.Logger, wide bool) *ownLog {
-	o := &ownLog{plain: log, wide: wide, lines: make(chan logLine, linesWaiting)}
+func newOwnLog(log *slog.Logger) *ownLog {
+	o := &ownLog{plain: log, lines: make(chan logLine, linesWaiting)}
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o
 }
@@ -62,7 +61,7 @@ func (o *ownLog) logger() *slog.Logger { return slog.New(&hearing{Handler: o.pla
 
 // set makes a configuration the one that gets the events. It returns the way before.
 func (o *ownLog) set(g *generation) (before *way) {
-	reach := g.plan.logReach(o.wide)
+	reach := g.plan.logReach()
 	o.reach.Store(reach)
 	if reach == nil {
 		return o.emit.to.Load()

@@ -11,9 +11,9 @@ import (
 const fluentLog = "@FLUENT_LOG"
 
 // logReach finds where events of the own log go: to the label @FLUENT_LOG, or without it to
-// a <match> of the top level, which has to name their tags unless wide. It is nil when nobody
-// wants them, or all of them end in null.
-func (p *Plan) logReach(wide bool) *logReach {
+// a <match> of the top level that names their tags. A pattern that takes everything is not
+// meant for them. It is nil when nobody wants them, or all of them end in null.
+func (p *Plan) logReach() *logReach {
 	r := &logReach{outputs: map[string]bool{}, holds: map[string]bool{}, tags: map[string]bool{}}
 	w := reachWalk{plan: p, reach: r, seen: map[string]bool{}}
 	c := p.contexts[fluentLog]
@@ -24,7 +24,7 @@ func (p *Plan) logReach(wide bool) *logReach {
 	}
 	for _, tag := range logTags() {
 		filters, m, ok := c.table.Lookup(tag)
-		if !ok || r.label == "" && !wide && !namesTag(c, m) {
+		if !ok || r.label == "" && !namesTag(c, m) {
 			continue
 		}
 		r.tags[tag] = true
@@ -52,7 +52,7 @@ func namesTag(c *routes, m *matchPlan) bool {
 
 // ownLogMatch warns about a <match fluent.**> of the top level.
 func (p *planner) ownLogMatch() {
-	r := p.logReach(false)
+	r := p.logReach()
 	if r == nil || r.label != "" {
 		return
 	}

@@ -141,10 +141,10 @@ func (p *Plan) Summary() string {
 			p.summarize(&b, s.label, 1, map[string]bool{})
 		}
 	}
-	switch r := p.logReach(true); {
+	switch r := p.logReach(); {
 	case r == nil:
 	case r.label == "":
-		b.WriteString("own log, tags fluent.info and so on, by the top level\n")
+		b.WriteString("own log, by the <match> of the top level that names fluent\n")
 	default:
 		b.WriteString("own log, tags fluent.info and so on\n")
 		p.summarize(&b, r.label, 1, map[string]bool{})

@@ -212,11 +212,6 @@ func weirConfig(port int, endpoint, dir string, u setup) string {
     retry_max_interval 5s
   </buffer>
 </match>
-<label @FLUENT_LOG>
-  <match **>
-    @type null
-  </match>
-</label>
 `, port, route, endpoint, stream, message, dir, u.limit, u.flush, u.threads, u.overflow)
 }
 

@@ -116,9 +116,6 @@ func (w *Weir) ConfigFile() string { return filepath.Join(w.Dir, "weir.conf") }
 func (w *Weir) SetConfig(config string) {
 	w.t.Helper()
 	w.config = strings.NewReplacer("$PORT", fmt.Sprint(w.Port), "$DIR", w.Dir).Replace(config)
-	if strings.Contains(config, "\n<match **>") { // of the top level: it would have events that no test has sent
-		w.config += "\n<label @FLUENT_LOG>\n<match **>\n@type null\n</match>\n</label>\n"
-	}
 	if err := os.WriteFile(w.ConfigFile(), []byte(w.config), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
