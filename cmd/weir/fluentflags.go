@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"weir/internal/app"
+	"weir/internal/config"
 )
 
 // Where Fluentd and its images look for a configuration when no flag names one.
@@ -28,6 +29,8 @@ const (
 type fluentFlags struct {
 	file    string
 	log     string // file of the log; "" for what <system> says
+	age     string // --log-rotate-age, checked; "" for what <system> says
+	size    int64  // --log-rotate-size; 0 likewise
 	louder  int    // -v counts up, -q down
 	dryRun  bool
 	version bool
@@ -53,6 +56,11 @@ func (f *fluentFlags) register(fs *flag.FlagSet) {
 	}
 	text("configuration `file`; default $FLUENT_CONF, or "+fluentConf, &f.file, "c", "config")
 	text("`file` of the log, opened again at SIGUSR1; default: <log> path of <system>, or standard error", &f.log, "o", "log")
+	fs.Func("log-rotate-age", "how `many` log files there are, or daily, weekly, monthly", func(v string) error {
+		f.age = v
+		return config.CheckRotateAge(v)
+	})
+	fs.Int64Var(&f.size, "log-rotate-size", 0, "`bytes` at which the log file is renamed")
 	text("`text` in the v1 form that is read behind the file; - reads standard input", &f.app.Inline, "i", "inline-config")
 	text("`form` of the configuration: v1, yaml, guess (default: by the file's name)", &f.app.Form, "config-file-type")
 	text("octal `mask` of the process for new files", &f.umask, "umask")
@@ -82,13 +90,9 @@ func (f *fluentFlags) registerOthers(fs *flag.FlagSet) {
 	for _, n := range []string{"suppress-interval", "emit-error-log-interval"} {
 		fs.Func(n, "accepted for compatibility: a lasting fault is logged once", quiet)
 	}
-	for _, o := range []struct{ why, names string }{
-		{"there are no Ruby plug-ins to load", "p plugin I r g gemfile G gem-path"},
-		{"rotate the log with logrotate and SIGUSR1", "log-rotate-age log-rotate-size"},
-	} {
-		for _, n := range strings.Fields(o.names) {
-			fs.Func(n, "ignored: "+o.why, func(v string) error { f.ignore(n, v, o.why); return nil })
-		}
+	const noPlugins = "there are no Ruby plug-ins to load"
+	for _, n := range strings.Fields("p plugin I r g gemfile G gem-path") {
+		fs.Func(n, "ignored: "+noPlugins, func(v string) error { f.ignore(n, v, noPlugins); return nil })
 	}
 	fs.Func("conf-encoding", "`encoding` of the configuration: only UTF-8", func(v string) error {
 		if e := strings.ToLower(strings.ReplaceAll(v, "-", "")); e != "utf8" && e != "usascii" && e != "ascii" {

@@ -39,7 +39,7 @@ func TestFluentdCommandLines(t *testing.T) {
 		// Debian's unit file, the images, a Helm chart, and others.
 		{"--log /var/log/fluent/fluentd.log --daemon /x -c a.conf", nil, nil, 0},
 		{"-c /fluentd/etc/fluent.conf -p /fluentd/plugins --gemfile /fluentd/Gemfile", nil, func(f *fluentFlags) bool { return f.file == "/fluentd/etc/fluent.conf" }, 2},
-		{"-c a -o /var/log/x.log --log-rotate-age 5 --log-rotate-size=1048576", nil, func(f *fluentFlags) bool { return f.log == "/var/log/x.log" }, 2},
+		{"-c a -o /var/log/x.log --log-rotate-age 5 --log-rotate-size=1048576", nil, func(f *fluentFlags) bool { return f.log == "/var/log/x.log" && f.age == "5" && f.size == 1<<20 }, 0},
 		{"-ca -vv -qqq", nil, func(f *fluentFlags) bool { return f.file == "a" && f.level() == "warn" }, 0},
 		{"-c a -q", nil, func(f *fluentFlags) bool { return f.level() == "warn" }, 0},
 		{"-c a -qqqq", nil, func(f *fluentFlags) bool { return f.level() == "error" }, 0},
@@ -56,7 +56,9 @@ func TestFluentdCommandLines(t *testing.T) {
 		{"-c a -i -", nil, func(f *fluentFlags) bool { return f.app.Inline == "from stdin" }, 0},
 		{"", map[string]string{"FLUENT_CONF": "/e.conf"}, func(f *fluentFlags) bool { return f.file == "/e.conf" && f.app.IncludeDir == "/etc/fluent/conf.d" }, 0},
 		{"", map[string]string{"FLUENTD_CONF": "my.conf", "FLUENT_CONF_INCLUDE_DIR": ""}, func(f *fluentFlags) bool { return f.file == "/fluentd/etc/my.conf" && f.app.IncludeDir == "" }, 0},
-		{"-c a", map[string]string{"FLUENT_CONF": "b", "FLUENTD_OPT": `-v -i "a b" --log-rotate-age 2`}, func(f *fluentFlags) bool { return f.file == "a" && f.level() == "debug" && f.app.Inline == "a b" }, 1},
+		{"-c a", map[string]string{"FLUENT_CONF": "b", "FLUENTD_OPT": `-v -i "a b" --log-rotate-age 2`}, func(f *fluentFlags) bool {
+			return f.file == "a" && f.level() == "debug" && f.app.Inline == "a b" && f.age == "2"
+		}, 0},
 		{"-c a -v -p x", map[string]string{"FLUENTD_OPT": "-v -p x"}, func(f *fluentFlags) bool { return f.louder == 1 }, 1},
 	} {
 		f, err := parseFluent(t, strings.Fields(c.line), c.env)
@@ -114,7 +116,7 @@ func TestUmask(t *testing.T) {
 // TestLogFileFollowsItsName has the file moved away, as logrotate does.
 func TestLogFileFollowsItsName(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "weir.log")
-	w, l, err := openLog(name, nil, nil)
+	w, l, err := openLog(name, rotation{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

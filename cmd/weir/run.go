@@ -63,7 +63,11 @@ and opens the log file again. Fluentd's flags are accepted; FLUENTD_OPT may hold
 		fmt.Fprintln(stderr, "weir run:", err)
 		return exitUsage
 	}
-	w, file, err := openLog(firstOf(flags.log, plan.LogPath()), stdout, stderr)
+	age, size := plan.LogRotation()
+	if flags.size > 0 {
+		size = flags.size
+	}
+	w, file, err := openLog(firstOf(flags.log, plan.LogPath()), newRotation(firstOf(flags.age, age), size), stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "weir run:", err)
 		return exitFault

@@ -44,6 +44,16 @@ func (p *Plan) LogPath() string {
 	return p.System.Log.Path
 }
 
+// LogRotation is when the log file is renamed, as <system> says; "" and 0 for what it does not.
+func (p *Plan) LogRotation() (age string, size int64) {
+	if l := p.System.Log; l != nil {
+		if age = l.RotateAge; l.RotateSize != nil {
+			size = int64(*l.RotateSize)
+		}
+	}
+	return age, size
+}
+
 // routes are the rules of one routing context: the root, or a label.
 type routes struct {
 	label string

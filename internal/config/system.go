@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"strconv"
+
 	"time"
 
 	"weir/internal/fluentconf"
@@ -20,7 +23,7 @@ type System struct {
 	SuppressConfigDump       bool           `conf:"suppress_config_dump" default:"false" doc:"accepted for compatibility: the configuration is not dumped"`
 	LogEventVerbose          bool           `conf:"log_event_verbose" default:"false" doc:"accepted for compatibility, without effect"`
 	WithoutSource            bool           `conf:"without_source" default:"false" doc:"start without sources"`
-	WithSourceOnly           bool           `conf:"with_source_only" default:"false" doc:"accepted for compatibility, without effect"`
+	WithSourceOnly           bool           `conf:"with_source_only" default:"false" doc:"without effect, and one line says so: what comes in is sent too"`
 	RPCEndpoint              string         `conf:"rpc_endpoint" doc:"accepted for compatibility, without effect"`
 	EnableGetDump            bool           `conf:"enable_get_dump" default:"false" doc:"accepted for compatibility, without effect"`
 	ProcessName              string         `conf:"process_name" doc:"accepted for compatibility, without effect"`
@@ -50,9 +53,21 @@ type SystemLog struct {
 	Path            string `conf:"path" doc:"file that the log goes to instead of standard error; opened again at SIGUSR1"`
 	Format          string `conf:"format" enum:"text|json" default:"text" doc:"form of log lines"`
 	TimeFormat      string `conf:"time_format" default:"%Y-%m-%d %H:%M:%S %z" doc:"form of times"`
-	RotateAge       string `conf:"rotate_age" doc:"without effect: the file is opened again at SIGUSR1, for logrotate"`
-	RotateSize      *Size  `conf:"rotate_size" doc:"without effect: the file is opened again at SIGUSR1, for logrotate"`
+	RotateAge       string `conf:"rotate_age" doc:"how many log files there are, the present one included (7 if only rotate_size is set), or daily, weekly, monthly"`
+	RotateSize      *Size  `conf:"rotate_size" doc:"size at which the log file is renamed, for a number of files; 1 MiB if only rotate_age is set"`
 	ForceStacktrace string `conf:"forced_stacktrace_level" default:"none" doc:"accepted for compatibility, without effect"`
+}
+
+// CheckRotateAge says what is wrong with a rotate_age.
+func CheckRotateAge(age string) error {
+	switch age {
+	case "daily", "weekly", "monthly":
+		return nil
+	}
+	if n, err := strconv.Atoi(age); err != nil || n < 0 {
+		return fmt.Errorf("%q is neither a number of files nor daily, weekly or monthly", age)
+	}
+	return nil
 }
 
 // ParseSystem reads the <system> section of a configuration; without one all is default.
@@ -67,11 +82,16 @@ func ParseSystem(root *fluentconf.Section, d *Diagnostics) System {
 		s = all[0]
 	}
 	Decode(s, &sys, d)
-	if sys.Log != nil && (sys.Log.RotateAge != "" || sys.Log.RotateSize != nil) {
-		d.Note(s.All("log")[0].Pos, "rotate_age and rotate_size have no effect", "rotate the log with logrotate, which is to send SIGUSR1 afterwards")
+	if sys.Log != nil && sys.Log.RotateAge != "" {
+		if err := CheckRotateAge(sys.Log.RotateAge); err != nil {
+			d.Error(s.All("log")[0].Pos, "rotate_age: "+err.Error(), "")
+		}
 	}
 	if s == nil {
 		return sys
+	}
+	if sys.WithSourceOnly {
+		d.Note(s.Get("with_source_only").Pos, "with_source_only has no effect: what comes in is filtered and sent too", "")
 	}
 	if p := s.Get("rpc_endpoint"); p != nil && sys.RPCEndpoint != "" {
 		d.Warn(p.Pos, "rpc_endpoint has no effect: weir has no RPC", "use signals: SIGHUP reads the configuration again, SIGUSR1 sends what waits, SIGTERM stops")
