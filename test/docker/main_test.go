@@ -31,7 +31,7 @@ import (
 )
 
 // absent says why there is no engine; nil: there is. writer is the program for containers,
-// plugin the directory for `docker plugin create`. All three are set once, by TestMain.
+// plugin the directory for `docker plugin create`. TestMain sets all three.
 var (
 	absent         error
 	writer, plugin string
@@ -39,7 +39,30 @@ var (
 
 func TestMain(m *testing.M) {
 	guardClock()
+	if absent = engine.Available(); absent == nil {
+		if err := makePlugin(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	weirtest.Main(suite{m}, prepare)
+}
+
+// makePlugin makes the directory for `docker plugin create`. Its program is the one to test,
+// unless another was asked for: so none has to be built besides.
+func makePlugin() error {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command("make", "-C", root, "plugin").CombinedOutput(); err != nil {
+		return fmt.Errorf("make plugin: %w\n%s", err, out)
+	}
+	plugin = filepath.Join(root, "build", "plugin")
+	if os.Getenv("WEIR_BINARY")+os.Getenv("WEIR_BUILD_FLAGS") != "" {
+		return nil
+	}
+	return os.Setenv("WEIR_BINARY", filepath.Join(plugin, "rootfs", "bin", "weir"))
 }
 
 // suite is the tests of this package with what they have in common.
@@ -58,22 +81,13 @@ func (s suite) Run() int {
 // full asks for all that takes longer than CI has time for.
 var full = os.Getenv("WEIR_DOCKER_FULL") != ""
 
-// prepare finds out whether an engine can be had, and builds what it is to run.
+// prepare finds out whether an engine can be had.
 func prepare(dir string) error {
-	if absent = engine.Available(); absent == nil {
+	if absent == nil {
 		absent = try(dir)
 	}
 	if absent != nil {
 		fmt.Fprintln(os.Stderr, "no Docker Engine:", absent)
-		return nil
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return err
-	}
-	plugin = filepath.Join(root, "build", "plugin")
-	if out, err := exec.Command("make", "-C", root, "plugin").CombinedOutput(); err != nil {
-		return fmt.Errorf("make plugin: %w\n%s", err, out)
 	}
 	return nil
 }
