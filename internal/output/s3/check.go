@@ -161,10 +161,12 @@ func (c *checker) store(p *Params) {
 	switch {
 	case refused(p.StoreAs):
 		c.fail("store_as", fmt.Sprintf("store_as %s needs another program, and weir runs none", p.StoreAs), "write gzip, zstd, text or json")
+	case p.StoreAs == "gzip_command":
+		c.warn("store_as", "store_as gzip_command runs no command: weir compresses by itself, on all cores", "write gzip")
 	case p.StoreAs != "gzip" && p.StoreAs != "zstd" && p.StoreAs != "text" && p.StoreAs != "json":
 		c.warn("store_as", fmt.Sprintf("store_as %s is not known: objects are stored as text, as by Fluentd", p.StoreAs), "write gzip, zstd, text or json")
 	}
-	if p.Command != "" && !refused(p.StoreAs) {
+	if p.Command != "" && !refused(p.StoreAs) && p.StoreAs != "gzip_command" {
 		c.warn("command_parameter", "command_parameter has no effect: no command is run", "remove it")
 	}
 	if l := p.level(); l < 1 || l > 22 {

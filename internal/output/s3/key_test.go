@@ -205,7 +205,6 @@ func TestCheckFindsMistakes(t *testing.T) {
 		"s3_bucket bkt\ns3_object_key_format %{uuid}":                                               "no longer exists",
 		"s3_bucket bkt\ns3_object_key_format %{uuid:hostname}":                                      "no longer exists",
 		"s3_bucket bkt\nstore_as lzo":                                                               "needs another program",
-		"s3_bucket bkt\nstore_as gzip_command":                                                      "needs another program",
 		"s3_bucket bkt\nstore_as parquet":                                                           "needs another program",
 		"s3_bucket bkt\nindex_format %f":                                                            "index_format",
 		"s3_bucket bkt\nindex_format %5d":                                                           "index_format",
@@ -232,7 +231,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 	}
 	for _, ok := range []string{
 		"s3_endpoint https://bucket.vpce-1a2b3c4d-5e6f.s3.us-east-1.vpce.amazonaws.com", "s3_endpoint https://s3-fips.us-gov-west-1.amazonaws.com",
-		"s3_endpoint http://localhost:9000", "acl bucket_owner_full_control", "index_format %012X",
+		"s3_endpoint http://localhost:9000", "acl bucket_owner_full_control", "store_as gzip_command\ncommand_parameter -9", "index_format %012X",
 	} {
 		if _, d := read(t, "s3_bucket bkt\n"+ok); len(d.Errors) > 0 {
 			t.Errorf("%q: %v", ok, d.Errors[0])

@@ -15,7 +15,7 @@ type store struct {
 }
 
 // refusedStores need programs that weir does not run.
-const refusedStores = "gzip_command lzo lzma2 parquet"
+const refusedStores = "lzo lzma2 parquet"
 
 // store is what store_as means. As in Fluentd an unknown name is text.
 func (p *Params) store() store {
