@@ -62,7 +62,7 @@ func (f *dockerFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.Hostname, "hostname", "", "`name` of the host for {{.Hostname}} in names (default: the system's)")
 	fs.DurationVar(&f.Grace, "grace", 4*time.Second, "how `long` a stop may take to send what waits; dockerd kills after 10s")
 	fs.IntVar(&f.InFlight, "in-flight", 4, "`requests` under way at once, for each set of service settings")
-	fs.Var(&f.memory, "memory", "`size` that the heap is held to (default 40m, and 256k for each container above a hundred)")
+	fs.Var(&f.memory, "memory", "`size` that the heap is held to (default 36m, and 256k for each container above a hundred)")
 	fs.StringVar(&f.format, "log-format", "text", "`form` of log lines: text or json")
 	fs.StringVar(&f.level, "log-level", "info", "least log `level`: debug, info, warn, error")
 }
@@ -191,7 +191,7 @@ func (f *dockerFlags) heap(containers int) int64 {
 	case f.memory > 0:
 		return int64(f.memory)
 	}
-	return 40<<20 + 256<<10*int64(max(containers-100, 0))
+	return 36<<20 + 256<<10*int64(max(containers-100, 0))
 }
 
 // dockerLogger writes warnings and worse to stderr and the rest to stdout: dockerd logs the

@@ -30,7 +30,7 @@ const (
 	dockerClaim = 4 << 20
 	// dockerRecent is what is kept in memory of a container's events. What was pushed out is
 	// in the kernel's cache.
-	dockerRecent = 128 << 10
+	dockerRecent = 32 << 10
 	// dockerRepeats is how many blocks are remembered from before a restart.
 	dockerRepeats = 256
 )

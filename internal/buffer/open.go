@@ -48,14 +48,15 @@ func Open(o Options) (*Buffer, error) {
 		done:     make(chan struct{}),
 		restored: map[uint64][]Span{},
 		floor:    &floor{},
+		pool:     &pool{},
 	}
 	if o.Share != nil {
-		b.floor = &o.Share.floor
+		b.floor, b.pool = &o.Share.floor, &o.Share.pool
 	}
 	for r := range b.refusals {
 		b.refusals[r] = refusal(o.Dir, ledger.Reason(r))
 	}
-	b.mem = memory{pool: &b.pool, limit: o.Recent}
+	b.mem = memory{pool: b.pool, limit: o.Recent}
 	b.open = b.newFrame(smallest)
 	if err := b.recover(); err != nil {
 		b.closeFiles()

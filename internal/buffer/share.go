@@ -6,12 +6,13 @@ import (
 )
 
 // Share is a limit that several buffers of a process have together, beside the Limit of
-// each: a buffer that finds no room in it acts as if it were at its own. It may be used from
-// any goroutine.
+// each: a buffer that finds no room in it acts as if it were at its own. They also share the memory
+// of frames that are not in use. It may be used from any goroutine.
 type Share struct {
 	limit int64
 	used  atomic.Int64
 	floor floor
+	pool  pool
 
 	waits   atomic.Bool // somebody is in waiting
 	mu      sync.Mutex  // guards waiting

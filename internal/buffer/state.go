@@ -26,7 +26,7 @@ type Buffer struct {
 	id       uint64 // identity of the log
 	volatile bool
 	lock     io.Closer
-	pool     pool
+	pool     *pool     // of frames; the Share's if there is one
 	idle     sync.Pool // of *waiter
 	refusals [ledgerReasons]error
 	comp     *segment.Compressor // the committer's

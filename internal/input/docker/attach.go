@@ -118,7 +118,7 @@ func (p *Plugin) discard(from *pipe, lost *Counts) (took int, err error) {
 		return 0, err
 	}
 	defer p.keepBench(b)
-	n, err := from.look(b)
+	n, err := from.look(b, len(b.raw))
 	if err != nil {
 		return 0, err
 	}

@@ -46,7 +46,7 @@ func (p *Plugin) collectOne(path string) {
 	}
 	b, err := p.bench()
 	if err == nil {
-		_, err = from.look(b)
+		_, err = from.look(b, len(b.raw))
 		p.keepBench(b)
 	}
 	if err == nil || errors.Is(err, errEmpty) {

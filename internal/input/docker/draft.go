@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"math/bits"
 	"slices"
 	"unicode/utf8"
 
@@ -51,6 +52,13 @@ func (d *draft) reset(tags []string) {
 	for i := range d.enc {
 		d.enc[i] = d.enc[i][:0]
 		d.open[i] = span{tag: i}
+	}
+}
+
+// expect makes room for what so many bytes of a pipe give, most likely.
+func (d *draft) expect(n int) {
+	if cap(d.enc[0]) < n {
+		d.enc[0] = make([]byte, 0, 1<<bits.Len(uint(n)))
 	}
 }
 

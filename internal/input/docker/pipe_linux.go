@@ -94,13 +94,13 @@ func (p *pipe) waiting() (n int) {
 	return n
 }
 
-// look reads into b what is in the pipe without taking it, and returns how much. It fails
+// look reads into b what is in the pipe without taking it, limit bytes at most, and returns how much. It fails
 // with errEmpty if there is nothing just now and with io.EOF if nothing can come any more.
-func (p *pipe) look(b *bench) (n int, err error) {
+func (p *pipe) look(b *bench, limit int) (n int, err error) {
 	cerr := p.rc.Control(func(fd uintptr) {
 		for {
 			var m int64
-			m, err = unix.Tee(int(fd), b.w, len(b.raw), unix.SPLICE_F_NONBLOCK)
+			m, err = unix.Tee(int(fd), b.w, limit, unix.SPLICE_F_NONBLOCK)
 			n = int(m)
 			if err != unix.EINTR {
 				return

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	benches     = 8
+	maxBenches  = 8
 	collectTime = 10 * time.Minute // between two searches for stray pipes, and how old one must be
 	closeTime   = 1500 * time.Millisecond
 )
@@ -34,7 +35,8 @@ type Plugin struct {
 	tasks    sync.WaitGroup // goroutines of sessions and of orphans
 	free     chan *bench
 	drafts   sync.Pool
-	lost     []string // pipes of sessions that could not be taken over
+	looks    atomic.Int64 // sessions that look at their pipes, or want to
+	lost     []string     // pipes of sessions that could not be taken over
 	saves    lockedTrouble
 	forgets  lockedTrouble
 	pipeMax  int // the largest size that a pipe can be given
@@ -88,6 +90,7 @@ func (p *Plugin) Open() (err error) {
 		return fmt.Errorf("take the directory of sessions; is another weir docker-plugin running?: %w", err)
 	}
 	p.pipeMax = pipeLimit()
+	benches := min(2*runtime.GOMAXPROCS(0), maxBenches) // nobody waits while he has one
 	p.free = make(chan *bench, benches)
 	for range benches {
 		b, err := newBench()
@@ -382,6 +385,12 @@ func (p *Plugin) bench() (*bench, error) {
 }
 
 func (p *Plugin) keepBench(b *bench) { p.free <- b }
+
+// share is how much one of the sessions that look at their pipes just now should take: what all have
+// taken is in memory until it is stored.
+func (p *Plugin) share() int {
+	return min(max(maxLooks/max(int(p.looks.Load()), 1), minBlock), maxBlock)
+}
 
 func (p *Plugin) draft(tags []string) *draft {
 	d := p.drafts.Get().(*draft)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -353,4 +354,25 @@ func TestSpoolFaultIsLoggedOnce(t *testing.T) {
 	if !strings.Contains(w.log(), "failures=5") {
 		t.Errorf("the end of the fault is not told:\n%s", w.log())
 	}
+}
+
+// TestManyLooksAtOnce: where many sessions look at their pipes each of them sees less, but a frame that
+// is longer is read as well, and nothing held is given out while the rest of it is in the pipe.
+func TestManyLooksAtOnce(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(fast)
+	p.looks.Add(1000)
+	l, err := w.engine.Start(id(100), info(1, "awslogs-multiline-pattern=^!", "awslogs-force-flush-interval-seconds=1", "weir-event-size=1000000"))
+	must(t, err)
+	long := "!" + strings.Repeat("x", 100_000)
+	frames := []dockertest.Frame{line(0, long), line(1, "!a")}
+	want := []string{long + "\n", "!a\n"}
+	for i := range 3000 {
+		text := fmt.Sprintf("%d %s", i, strings.Repeat(".", 100))
+		frames = append(frames, line(i+2, text))
+		want[1] += text + "\n"
+	}
+	must(t, l.Write(frames...))
+	must(t, l.Stop())
+	eventually(t, "both events", func() bool { return slices.Equal(w.messages(id(1)), want) })
 }

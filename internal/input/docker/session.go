@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/event"
 	"weir/internal/input/docker/awslogs"
+	"weir/internal/input/docker/frame"
 	"weir/internal/input/docker/lines"
 )
 
@@ -22,6 +23,7 @@ var (
 const (
 	maxBlock = 256 << 10 // bytes of one look
 	minBlock = 64 << 10  // what a look must be able to see, since frames have up to 17 KiB
+	maxLooks = 4 << 20   // bytes of all looks together, as far as minBlock allows it
 
 	pace      = 25 * time.Millisecond
 	tornWait  = 100 * time.Millisecond
@@ -61,6 +63,7 @@ type session struct {
 	namer  namer
 	known  map[event.Chunk]struct{} // until the first look after a restart
 	last   held                     // what the files say; state and pending are not kept
+	view   int                      // bytes that the last look could show
 	onDisk bool                     // they say that something is held
 	buf    []byte                   // scratch of hold
 	state  []byte                   // scratch of hold
@@ -182,12 +185,12 @@ func (s *session) read() error {
 			}
 			continue
 		default:
-			if took == seen && seen < maxBlock {
+			if took == seen && seen < s.view {
 				if err := s.tick(); err != nil {
 					return err
 				}
 			}
-			if seen < min(maxBlock/2, s.pipe.size/4) {
+			if seen < min(s.view/2, s.pipe.size/4) {
 				s.pause(s.p.o.pace)
 			}
 		}
@@ -198,17 +201,20 @@ func (s *session) read() error {
 // turn takes one look at the pipe, stores what it shows, and takes it out. final says that
 // no more comes: the beginning of a frame at the end is lost.
 func (s *session) turn(final bool) (seen, took int, err error) {
+	s.p.looks.Add(1)
+	defer s.p.looks.Add(-1)
 	b, err := s.p.bench()
 	if err != nil {
 		return 0, 0, err
 	}
 	d := s.p.draft(s.tags)
 	defer s.p.keepDraft(d)
-	n, err := s.pipe.look(b)
+	n, err := s.look(b)
 	if err != nil {
 		s.p.keepBench(b)
 		return 0, 0, err
 	}
+	d.expect(n)
 	raw := b.raw[:n]
 	if s.known != nil {
 		if raw, err = s.again(raw); err != nil || raw == nil {
@@ -217,7 +223,7 @@ func (s *session) turn(final bool) (seen, took int, err error) {
 		}
 	}
 	var c Counts
-	took = s.compose(d, raw, final && n < len(b.raw), &c)
+	took = s.compose(d, raw, final && n < s.view, &c)
 	sum := s.namer.sum(raw[:took])
 	s.p.keepBench(b)
 	if took == 0 {
@@ -232,6 +238,22 @@ func (s *session) turn(final bool) (seen, took int, err error) {
 		return n, took, err
 	}
 	return n, took, nil
+}
+
+// look shows the pipe, all of it or a share of what all sessions may look at together.
+func (s *session) look(b *bench) (n int, err error) {
+	s.view = len(b.raw)
+	if s.known == nil { // else a block of the process before may be as large as one can be
+		s.view = min(s.view, s.p.share())
+	}
+	if n, err = s.pipe.look(b, s.view); n < s.view || s.view == len(b.raw) {
+		return n, err
+	}
+	if _, _, state := frame.Next(b.raw[:n], 0); state == frame.More { // one that is longer than that
+		s.view = len(b.raw)
+		return s.pipe.look(b, s.view)
+	}
+	return n, nil
 }
 
 // store is what must happen, in this order, before the bytes leave the pipe, and their

@@ -52,7 +52,7 @@ func TestStopWaitsForNothing(t *testing.T) {
 		},
 		"benches": func(p *process, _ *stuckFS) func() {
 			var all []*bench
-			for range benches {
+			for range cap(p.free) {
 				all = append(all, <-p.free)
 			}
 			return func() {
