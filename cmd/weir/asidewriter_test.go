@@ -35,7 +35,7 @@ func TestAsideWriterNobodyReads(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(a, "line %d\n", i)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("%d lines took %v", n, took)
 	}
 	var b bytes.Buffer

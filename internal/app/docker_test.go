@@ -157,7 +157,7 @@ func TestDockerRestartWithBacklog(t *testing.T) {
 	}
 	began := time.Now()
 	d.Stop(context.Background())
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("stopping took %v during an outage", took)
 	}
 	if !strings.Contains(d.log.String(), "events wait in the spool") {
@@ -204,7 +204,7 @@ func TestDockerWithoutARegion(t *testing.T) {
 	began := time.Now()
 	sp := d.spool(t, c)
 	put(t, sp, lineBatch(c, "n", 0, 5, 0))
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > regionLimit/2 {
 		t.Errorf("a container waited %v for the region", took)
 	}
 	<-asked
@@ -372,7 +372,7 @@ func TestDockerCredentialsEndpoint(t *testing.T) {
 func TestDockerDoesNotWaitForCompany(t *testing.T) {
 	t.Parallel()
 	s := cloud(t)
-	o := DockerOptions{Spool: t.TempDir(), Grace: 10 * time.Second}
+	o := DockerOptions{Spool: t.TempDir(), Grace: 2 * time.Minute}
 	d := openDocker(t, o)
 	long := func(o *awslogs.Options) { o.FlushInterval = time.Hour }
 	one, two := testContainer(s.URL(), 1, long), testContainer(s.URL(), 2, long)
@@ -384,7 +384,7 @@ func TestDockerDoesNotWaitForCompany(t *testing.T) {
 	put(t, sp, lineBatch(two, "n", 0, 5, 0))
 	began := time.Now()
 	d.Stop(context.Background())
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
 	checkLines(t, s, "s2", "n", 5)

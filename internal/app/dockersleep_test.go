@@ -192,9 +192,6 @@ func TestDockerOpenWhileItGoes(t *testing.T) {
 // TestDockerTurns: containers that are awake in vain hold up no others.
 func TestDockerTurns(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds of waiting")
-	}
 	s := cloud(t)
 	bad := []emulator.FaultRule{{Kind: emulator.FaultAccessDenied, Stream: "s[0-3]", Operations: []string{"PutLogEvents"}}}
 	if err := s.SetFaults(&emulator.FaultScript{Rules: append(bad, emulator.FaultRule{Kind: emulator.Fault503})}); err != nil {

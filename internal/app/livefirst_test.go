@@ -148,9 +148,6 @@ func arrived(t *testing.T, s *emulator.Server, stream string) (count, first, las
 // streams beside them, in order and slowly.
 func TestLiveFirst(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds of waiting")
-	}
 	for _, kind := range []string{"file", "memory"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -209,9 +206,6 @@ func TestLiveFirst(t *testing.T) {
 // restart and by a reload, and what is sent before a reload changes to live_first.
 func TestLiveFirstSwitchedOff(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds of waiting")
-	}
 	for _, how := range []string{"restart", "reload"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -374,9 +368,6 @@ func TestLiveFirstRefuses(t *testing.T) {
 // TestLiveFirstParks: a denied stream is parked from both queues and comes back.
 func TestLiveFirstParks(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds of waiting")
-	}
 	s := cloud(t)
 	down(t, s, true)
 	conf := strings.Replace(liveMatch(s.URL(), filepath.Join(t.TempDir(), "buf"), liveFirst+"\npark_after 0.5s"), "log_group_name group", "log_group_name group-${tag}", 1)

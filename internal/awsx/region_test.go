@@ -41,7 +41,7 @@ func TestInstanceRegionNobody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if r, err := InstanceRegion(ctx); err == nil || time.Since(began) > 3*time.Second {
+	if r, err := InstanceRegion(ctx); err == nil || time.Since(began) > 10*time.Second {
 		t.Errorf("%q, %v after %v", r, err, time.Since(began))
 	}
 }

@@ -48,18 +48,27 @@ func TestMain(m *testing.M) {
 	weirtest.Main(suite{m}, prepare)
 }
 
-// makePlugin makes the directory for `docker plugin create`. Its program is the one to test,
-// unless another was asked for: so none has to be built besides.
+// makePlugin makes the directory for `docker plugin create`, of the program that is given or
+// of a new one. In the second case that is the one to test, so none has to be built besides.
 func makePlugin() error {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return err
 	}
-	if out, err := exec.Command("make", "-C", root, "plugin").CombinedOutput(); err != nil {
-		return fmt.Errorf("make plugin: %w\n%s", err, out)
-	}
 	plugin = filepath.Join(root, "build", "plugin")
-	if os.Getenv("WEIR_BINARY")+os.Getenv("WEIR_BUILD_FLAGS") != "" {
+	binary := weirtest.Binary()
+	cmd := exec.Command("make", "-C", root, "plugin")
+	if binary != "" {
+		if binary, err = filepath.Abs(binary); err != nil {
+			return err
+		}
+		cmd = exec.Command(filepath.Join(root, "tools", "plugin.sh"), binary, plugin)
+		cmd.Dir = root
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	if binary+os.Getenv("WEIR_BUILD_FLAGS") != "" {
 		return nil
 	}
 	return os.Setenv("WEIR_BINARY", filepath.Join(plugin, "rootfs", "bin", "weir"))

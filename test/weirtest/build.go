@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -42,8 +43,12 @@ func build(dir string) (string, error) {
 		return filepath.Abs(b)
 	}
 	out := filepath.Join(dir, "weir")
-	args := append([]string{"build", "-o", out}, strings.Fields(os.Getenv("WEIR_BUILD_FLAGS"))...)
-	if msg, err := exec.Command("go", append(args, "weir/cmd/weir")...).CombinedOutput(); err != nil {
+	flags := strings.Fields(os.Getenv("WEIR_BUILD_FLAGS"))
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", out}, flags, []string{"weir/cmd/weir"})...)
+	if len(flags) == 0 {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // static, as it is released and as the Docker plugin needs it
+	}
+	if msg, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, msg)
 	}
 	return out, nil

@@ -70,6 +70,7 @@ type Options struct {
 
 	fs   vfs.FS                          // of State; the operating system's unless a test says otherwise
 	pace time.Duration                   // between two looks at a pipe that has little to give
+	stop time.Duration                   // for which StopLogging waits at most
 	kill func(key string, at stage) bool // true: the session does nothing more, as if killed; nil in production
 }
 
@@ -85,6 +86,9 @@ func (o *Options) validate() error {
 	}
 	if o.pace == 0 {
 		o.pace = pace
+	}
+	if o.stop == 0 {
+		o.stop = stopTime
 	}
 	if o.fs == nil {
 		o.fs = vfs.OS{}

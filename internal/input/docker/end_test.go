@@ -61,11 +61,11 @@ func TestSessionsOfOneContainerKeepTheirOrder(t *testing.T) {
 	must(t, err)
 	must(t, old.Write(line(1, "!old")))
 	eventually(t, "an empty pipe", func() bool { return old.Waiting() == 0 })
+	next, err := w.engine.Start(id(101), multi)
+	must(t, err)
 	p.mu.Lock()
 	p.die = func(string, stage) bool { return true } // from here on nothing is done any more
 	p.mu.Unlock()
-	next, err := w.engine.Start(id(101), multi)
-	must(t, err)
 	must(t, next.Write(line(2, "!new"), line(3, "!newer")))
 	must(t, old.Vanish())
 	eventually(t, "death", p.isDead)

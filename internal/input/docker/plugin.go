@@ -267,7 +267,7 @@ func (p *Plugin) finish(file string) error {
 	var found atomic.Pointer[session]
 	ended := make(chan error, 1)
 	go func() { ended <- p.halt(file, &found) }()
-	t := time.NewTimer(stopTime)
+	t := time.NewTimer(p.o.stop)
 	defer t.Stop()
 	select {
 	case err := <-ended:

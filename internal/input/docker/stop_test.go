@@ -66,7 +66,7 @@ func TestStopWaitsForNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			disk := &stuckFS{FS: w.disk}
-			p := w.start(func(_ *process, o *Options) { o.fs = disk })
+			p := w.start(func(_ *process, o *Options) { o.fs, o.stop = disk, stopTime })
 			l, err := w.engine.Start(id(100), info(1))
 			must(t, err)
 			free := hang(p, disk)

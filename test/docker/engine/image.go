@@ -17,7 +17,7 @@ const Image = "writer"
 // BuildWriter builds the program test/docker/writer for containers and gives its path in dir.
 func BuildWriter(ctx context.Context, dir string) (string, error) {
 	out := filepath.Join(dir, "writer")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, "weir/test/docker/writer")
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", out, "weir/test/docker/writer")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, msg)
