@@ -8,7 +8,8 @@ import (
 )
 
 // appendFloat prints f as Ruby does: the shortest digits that read back as f, in fixed
-// notation when 1e-4 <= |f| < 1e15, else as d.de+XX, always with a decimal.
+// notation when 1e-4 <= |f| < 1e15, and up to 1e16 if there are digits behind the point, else
+// as d.de+XX, always with a decimal.
 func appendFloat(dst []byte, f float64) []byte {
 	abs := math.Abs(f)
 	switch {
@@ -28,6 +29,12 @@ func appendFloat(dst []byte, f float64) []byte {
 		return dst
 	}
 	start := len(dst)
+	if abs >= 1e15 && abs < 1e16 {
+		if dst = strconv.AppendFloat(dst, f, 'f', -1, 64); bytes.IndexByte(dst[start:], '.') >= 0 {
+			return dst
+		}
+		dst = dst[:start]
+	}
 	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
 	if bytes.IndexByte(dst[start:], '.') < 0 {
 		e := start + bytes.IndexByte(dst[start:], 'e')

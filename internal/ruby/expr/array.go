@@ -16,8 +16,8 @@ func arrayMethods() map[string]*method {
 		"last": {fn: arrayLast, most: 1}, "length": {fn: itemCount}, "size": {fn: itemCount}, "empty?": {fn: isEmpty},
 		"to_a": {fn: itself}, "to_ary": {fn: itself}, "entries": {fn: itself},
 		"reverse": {fn: arrayReverse}, "rotate": {fn: arrayRotate, most: 1}, "join": {fn: arrayJoin, most: 1},
-		"+": {fn: arrayAdd, least: 1, most: 1}, "-": {fn: arraySubtract, least: 1, most: 1}, "difference": {fn: arraySubtract, least: 1, most: 1}, "*": {fn: arrayTimes, least: 1, most: 1},
-		"&": {fn: arrayIntersect, least: 1, most: 1}, "intersection": {fn: arrayIntersect, least: 1, most: 1}, "|": {fn: arrayUnion, least: 1, most: 1}, "union": {fn: arrayUnion, least: 1, most: 1},
+		"+": {fn: arrayAdd, least: 1, most: 1}, "-": {fn: arraySubtract, least: 1, most: 1}, "difference": {fn: manyArrays(arraySubtract), most: -1}, "*": {fn: arrayTimes, least: 1, most: 1},
+		"&": {fn: arrayIntersect, least: 1, most: 1}, "intersection": {fn: manyArrays(arrayIntersect), most: -1}, "|": {fn: arrayUnion, least: 1, most: 1}, "union": {fn: manyArrays(arrayUnion), most: -1}, "rindex": {fn: arrayLastIndex, most: 1}, "slice!": {fn: arraySliceOut, least: 1, most: 2},
 		"compact": {fn: arrayCompact}, "flatten": {fn: arrayFlatten, most: 1}, "index": {fn: arrayIndexOf, most: 1}, "find_index": {fn: arrayIndexOf, most: 1},
 		"transpose": {fn: arrayTranspose}, "assoc": {fn: arrayAssoc, least: 1, most: 1}, "dup": {fn: copyItems}, "clone": {fn: copyItems, most: 1},
 		"pack": {fn: arrayPack, least: 1, most: 1}, "sample": {fn: arraySample}, "shuffle": {fn: arraySample},
@@ -35,7 +35,7 @@ func arrayMethods() map[string]*method {
 func bang(f *method) *method {
 	return &method{func(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		if n.block == nil && strings.HasSuffix(n.name, "!") && needsBlock(strings.TrimSuffix(n.name, "!")) {
-			return Value{}, m.raise(n, "ArgumentError", "%s without a block is not supported", n.name)
+			return Value{}, m.noBlock(n)
 		}
 		before := len(m.items(v))
 		plain := *n
@@ -79,7 +79,7 @@ func (m *Machine) sub(v Value, from, to int) Value {
 
 func arrayIndex(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	items := m.items(v)
-	if a[0].kind == RangeKind {
+	if a[0].kind == RangeKind && len(a) == 1 && n.name != "at" && n.name != "dig" && n.name != "delete_at" {
 		from, length, ok, err := m.rangeOn(n, a[0], len(items))
 		if !ok || err != nil {
 			return Value{}, err
@@ -134,7 +134,7 @@ func arraySet(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	items := m.items(v)
 	m.mutated = true
 	if len(a) == 3 || a[0].kind == RangeKind {
-		return Value{}, m.raise(n, "NotImplementedError", "an assignment to a part of an array is not supported")
+		return Value{}, m.exceed(n, "an assignment to a part of an array is not supported")
 	}
 	i, err := m.intArg(n, a[0])
 	if err != nil {
@@ -176,18 +176,6 @@ func arrayFetch(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	return Value{}, m.raise(n, "IndexError", "index %d outside of array bounds: %d...%d", i, -len(items), len(items))
 }
 
-func arrayValuesAt(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	out := m.values.get(len(a))
-	for i, k := range a {
-		x, err := arrayIndex(m, n, v, []Value{k})
-		if err != nil {
-			return Value{}, err
-		}
-		out[i] = x
-	}
-	return m.array(out), nil
-}
-
 func arrayPush(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	m.open(v.o)
 	m.mutated = true
@@ -209,6 +197,9 @@ func arrayPop(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		var err error
 		if count, err = m.intArg(n, a[0]); err != nil {
 			return Value{}, err
+		}
+		if count < 0 {
+			return Value{}, m.raise(n, "ArgumentError", "negative array size")
 		}
 	}
 	count = max(min(count, len(items)), 0)
@@ -275,6 +266,8 @@ func arrayDelete(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	}
 	if len(out) < len(v.o.items) {
 		m.mutated, v.o.items = true, out
+	} else if n.block != nil {
+		return m.yield(n.block, a[0])
 	}
 	return found, nil
 }
@@ -313,7 +306,13 @@ func arrayLast(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	items := m.items(v)
 	if len(a) == 1 {
 		i, err := m.intArg(n, a[0])
-		return m.sub(v, max(len(items)-max(i, 0), 0), len(items)), err
+		if err != nil {
+			return Value{}, err
+		}
+		if i < 0 {
+			return Value{}, m.raise(n, "ArgumentError", "negative array size")
+		}
+		return m.sub(v, max(len(items)-i, 0), len(items)), nil
 	}
 	if len(items) == 0 {
 		return Value{}, nil

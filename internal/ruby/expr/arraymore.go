@@ -166,7 +166,7 @@ func arrayPack(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		}
 		return w, nil
 	}
-	return Value{}, m.raise(n, "NotImplementedError", "pack(%s) is not supported", a[0].Inspect())
+	return Value{}, m.exceed(n, "pack(%s) is not supported", a[0].Inspect())
 }
 
 func arraySample(m *Machine, n *call, v Value, a []Value) (Value, error) {

@@ -1,5 +1,10 @@
 package expr
 
+import (
+	"math"
+	"strings"
+)
+
 // method is a method of a class.
 type method struct {
 	fn          func(m *Machine, n *call, recv Value, a []Value) (Value, error)
@@ -127,6 +132,9 @@ func (m *Machine) send(n *call, recv Value, args []Value) (Value, error) {
 
 func (m *Machine) noMethod(n *call, recv Value) error {
 	name := n.name
+	if lacking(recv.kind, name) {
+		return m.exceed(n, "the method %s of %s is not supported", name, recv.class())
+	}
 	return m.raise(n, "NoMethodError", "undefined method `%s' for %s", name, describe(recv))
 }
 
@@ -183,13 +191,18 @@ func (m *Machine) intArg(n node, v Value) (int, error) {
 	switch v.kind {
 	case Int:
 		if i := v.int(); i > 1<<31 || i < -1<<31 {
-			return 0, m.raise(n, "RangeError", "the number %d is out of range here", i)
+			return 0, m.exceed(n, "the number %d is out of range here", i)
 		}
 		return int(v.int()), nil
 	case Float:
-		if f := v.float(); f < 1<<31 && f > -1<<31 {
+		f := v.float()
+		switch {
+		case f < 1<<31 && f > -1<<31:
 			return int(f), nil
+		case math.IsNaN(f) || math.IsInf(f, 0):
+			return 0, m.raise(n, "RangeError", "float %s out of range of integer", strings.TrimSuffix(formatFloat(f), "inity"))
 		}
+		return 0, m.exceed(n, "the number %s is out of range here", formatFloat(f))
 	}
 	return 0, m.noConversion(n, v, "Integer")
 }
@@ -224,6 +237,9 @@ func (m *Machine) yieldSub(b *block, v Value) (Value, error) {
 
 // yield2 runs a block with two values.
 func (m *Machine) yield2(b *block, v, w Value) (Value, error) {
+	if b.symbol { // Ruby would call the method with an argument
+		return Value{}, m.exceed(m.prog.body, "a Symbol as the block of a method that gives two values is not supported")
+	}
 	if len(b.params) == 1 && b.params[0].sub == nil && !b.params[0].rest {
 		m.vars[b.params[0].slot] = v
 		return m.runBlock(b)

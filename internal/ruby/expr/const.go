@@ -40,8 +40,7 @@ func classTables() map[string]map[string]*classMethod {
 		"String":  {"new": {stringNew, 0, 1}},
 		"Integer": {"sqrt": {mathFunc, 1, 1}},
 		"Digest":  {}, "Float": {}, "Kernel": {}, "Encoding": {}, "Comparable": {}, "Numeric": {}, "Object": {}, "BasicObject": {},
-		"Math": {"sqrt": {mathFunc, 1, 1}, "log": {mathFunc, 1, 2}, "log2": {mathFunc, 1, 1}, "log10": {mathFunc, 1, 1}, "exp": {mathFunc, 1, 1}, "hypot": {mathFunc, 2, 2},
-			"sin": {mathFunc, 1, 1}, "cos": {mathFunc, 1, 1}},
+		"Math": {"sqrt": {mathFunc, 1, 1}, "log": {mathFunc, 1, 2}, "log2": {mathFunc, 1, 1}, "log10": {mathFunc, 1, 1}, "exp": {mathFunc, 1, 1}, "hypot": {mathFunc, 2, 2}},
 	}
 	for _, name := range []string{"Digest::MD5", "Digest::SHA1", "Digest::SHA256", "Digest::SHA384", "Digest::SHA512"} {
 		out[name] = map[string]*classMethod{"hexdigest": {digest, 1, 1}, "base64digest": {digest, 1, 1}}
@@ -345,9 +344,15 @@ func stringNew(m *Machine, n *constCall, a []Value) (Value, error) {
 
 func mathFunc(m *Machine, n *constCall, a []Value) (Value, error) {
 	for _, v := range a {
+		if v.kind == Uint {
+			return Value{}, m.exceed(n, "integers of more than 64 bits are not supported")
+		}
 		if !v.number() {
 			return Value{}, m.raise(n, "TypeError", "can't convert %s into Float", v.class())
 		}
+	}
+	if err := m.charge(n, preciseSteps); err != nil {
+		return Value{}, err
 	}
 	x := a[0].asFloat()
 	switch n.name {
@@ -360,24 +365,16 @@ func mathFunc(m *Machine, n *constCall, a []Value) (Value, error) {
 		}
 		x = math.Sqrt(x)
 	case "log":
-		x = math.Log(x)
+		x = precise("log", x)
 		if len(a) == 2 {
-			x /= math.Log(a[1].asFloat())
+			x /= precise("log", a[1].asFloat())
 		}
-	case "log2":
-		x = math.Log2(x)
-	case "log10":
-		x = math.Log10(x)
-	case "exp":
-		x = math.Exp(x)
+	case "log2", "log10", "exp":
+		x = precise(n.name, x)
 	case "pow":
-		x = math.Pow(x, a[1].asFloat())
+		x = pow(x, a[1].asFloat())
 	case "hypot":
-		x = math.Hypot(x, a[1].asFloat())
-	case "sin":
-		x = math.Sin(x)
-	case "cos":
-		x = math.Cos(x)
+		x = hypot(x, a[1].asFloat())
 	}
 	return floatValue(x), nil
 }

@@ -24,9 +24,11 @@ func addEnumerable(out map[string]*method) {
 	add(enumReduce, 0, 1, "inject", "reduce")
 	add(enumSum, 0, 1, "sum")
 	add(enumExtreme, 0, 1, "min", "max")
-	add(enumExtreme, 0, 0, "min_by", "max_by", "minmax")
+	add(enumExtreme, 0, 1, "min_by", "max_by")
+	add(enumExtreme, 0, 0, "minmax")
 	add(enumSort, 0, 0, "sort", "sort_by")
-	add(enumGroup, 0, 0, "group_by", "tally")
+	add(enumGroup, 0, 0, "group_by")
+	add(enumGroup, 0, 1, "tally")
 	add(enumUniq, 0, 0, "uniq")
 	add(enumFirst, 0, 1, "first")
 	add(enumFirst, 1, 1, "take", "drop")
@@ -34,6 +36,7 @@ func addEnumerable(out map[string]*method) {
 	add(enumToA, 0, 0, "to_a", "entries")
 	add(enumZip, 0, -1, "zip")
 	add(enumSlices, 1, 1, "each_slice", "each_cons")
+	add(enumIndex, 0, 1, "find_index")
 }
 
 // elements gives what each would yield: the items, or for a Hash its pairs.
@@ -56,7 +59,7 @@ func (m *Machine) elements(n node, v Value) ([]Value, error) {
 
 // noBlock is the answer to a method that would give an Enumerator.
 func (m *Machine) noBlock(n *call) error {
-	return m.raise(n, "NotImplementedError", "%s without a block is not supported", n.name)
+	return m.exceed(n, "%s without a block is not supported", n.name)
 }
 
 func enumEach(m *Machine, n *call, v Value, a []Value) (Value, error) {
@@ -203,6 +206,12 @@ func enumFind(m *Machine, n *call, v Value, a []Value) (Value, error) {
 			return items[i], nil
 		}
 	}
+	if err == nil && len(a) == 1 && !a[0].IsNil() { // what is called when nothing is found
+		if a[0].kind != ProcKind {
+			return Value{}, m.raise(n, "NoMethodError", "undefined method `call' for %s", describe(a[0]))
+		}
+		return m.callProc(n, a[0].o.x.proc, nil)
+	}
 	return Value{}, err
 }
 
@@ -281,8 +290,8 @@ func enumInclude(m *Machine, n *call, v Value, a []Value) (Value, error) {
 
 func enumReduce(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	items, err := m.elements(n, v)
-	if err == nil && n.block == nil {
-		err = m.noBlock(n)
+	if err == nil && n.block == nil && (len(a) == 1 || len(items) > 1) {
+		err = m.raise(n, "LocalJumpError", "no block given")
 	}
 	if err != nil {
 		return Value{}, err
@@ -314,6 +323,7 @@ func enumSum(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		sum = a[0]
 	}
 	plus := &call{off: n.off, name: "+"}
+	lost := 0.0 // what the sum of floats has lost to rounding so far, as in Ruby
 	for _, x := range items {
 		if n.block != nil {
 			if x, err = m.yield(n.block, x); err != nil {
@@ -325,12 +335,20 @@ func enumSum(m *Machine, n *call, v Value, a []Value) (Value, error) {
 			sum, err = stringAdd(m, plus, sum, []Value{x})
 		case sum.kind == ArrayKind:
 			sum, err = arrayAdd(m, plus, sum, []Value{x})
+		case !sum.number() && sum.kind != Uint:
+			err = m.noMethod(plus, sum)
+		case (sum.kind == Float || x.kind == Float) && sum.number() && x.number():
+			sum, lost = addFloats(sum.asFloat(), x.asFloat(), lost)
+			continue
 		default:
 			sum, err = arithmetic(m, plus, sum, []Value{x})
 		}
 		if err != nil {
 			return Value{}, err
 		}
+	}
+	if sum.kind == Float && lost != 0 {
+		sum = floatValue(sum.float() + lost)
 	}
 	return sum, nil
 }

@@ -28,11 +28,15 @@ func (m *Machine) incomparable(n node, v, w Value) error {
 
 func enumExtreme(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	items, err := m.elements(n, v)
-	if err != nil || len(items) == 0 {
+	switch {
+	case err != nil:
 		return Value{}, err
-	}
-	if len(a) == 1 {
+	case len(a) == 1 && !a[0].IsNil():
 		return m.extremes(n, v, a[0])
+	case len(items) == 0 && n.name == "minmax":
+		return m.array(make([]Value, 2)), nil
+	case len(items) == 0:
+		return Value{}, nil
 	}
 	var all []keyed
 	if n.name == "min_by" || n.name == "max_by" {
@@ -94,12 +98,19 @@ func (m *Machine) extremes(n *call, v, count Value) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	sorted, err := enumSort(m, &call{off: n.off, name: "sort", block: n.block}, v, nil)
+	if i < 0 {
+		return Value{}, m.raise(n, "ArgumentError", "negative size (%d)", i)
+	}
+	by := "sort"
+	if n.name == "min_by" || n.name == "max_by" {
+		by = "sort_by"
+	}
+	sorted, err := enumSort(m, &call{off: n.off, name: by, block: n.block}, v, nil)
 	if err != nil {
 		return Value{}, err
 	}
 	items := sorted.o.items
-	if n.name == "max" {
+	if n.name == "max" || n.name == "max_by" {
 		slices.Reverse(items)
 	}
 	return m.array(items[:max(min(i, len(items)), 0)]), nil
@@ -145,9 +156,19 @@ func enumGroup(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		return Value{}, err
 	}
 	h := m.hash()
+	if len(a) == 1 { // tally into a Hash
+		if err := m.need(n, HashKind, a[0]); err != nil {
+			return Value{}, err
+		}
+		h, m.mutated = a[0], true
+		m.open(h.o)
+	}
 	for _, x := range items {
 		if n.name == "tally" {
-			count, _ := m.get(h.o, x)
+			count, ok := m.get(h.o, x)
+			if ok && count.kind != Int {
+				return Value{}, m.raise(n, "TypeError", "wrong argument type %s (expected Integer)", count.class())
+			}
 			m.set(h.o, x, intValue(count.int()+1))
 			continue
 		}
@@ -200,7 +221,12 @@ func enumToH(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	h := m.hash()
 	for _, x := range items {
 		if n.block != nil {
-			if x, err = m.yield(n.block, x); err != nil {
+			if v.kind == HashKind {
+				x, err = m.yield2(n.block, m.items(x)[0], x.o.items[1])
+			} else {
+				x, err = m.yield(n.block, x)
+			}
+			if err != nil {
 				return Value{}, err
 			}
 		}
@@ -223,8 +249,19 @@ func enumZip(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	if err := m.need(n, ArrayKind, a...); err != nil {
-		return Value{}, err
+	others := make([]Value, len(a))
+	for i, x := range a {
+		if x.kind != ArrayKind && x.kind != HashKind && x.kind != RangeKind {
+			return Value{}, m.raise(n, "TypeError", "wrong argument type %s (must respond to :each)", x.class())
+		}
+		if x.kind == RangeKind && x.o.items[1].IsNil() {
+			return Value{}, m.exceed(n, "zip with a Range without an end is not supported")
+		}
+		list, err := m.elements(n, x)
+		if err != nil {
+			return Value{}, err
+		}
+		others[i] = m.array(list)
 	}
 	if err := m.checkItems(n, len(items)*(1+len(a))); err != nil {
 		return Value{}, err
@@ -233,14 +270,22 @@ func enumZip(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	for i, x := range items {
 		row := m.values.get(1 + len(a))
 		row[0] = x
-		for k, other := range a {
+		for k, other := range others {
 			if y := m.items(other); i < len(y) {
 				row[k+1] = y[i]
 			}
 		}
 		out[i] = m.array(row)
 	}
-	return m.array(out), nil
+	if n.block == nil {
+		return m.array(out), nil
+	}
+	for _, x := range out {
+		if _, err := m.yield(n.block, x); err != nil {
+			return Value{}, err
+		}
+	}
+	return Value{}, nil
 }
 
 func enumSlices(m *Machine, n *call, v Value, a []Value) (Value, error) {

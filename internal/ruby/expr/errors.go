@@ -4,7 +4,7 @@ package expr
 var parents = map[string]string{
 	"StandardError": "Exception", "ArgumentError": "StandardError", "TypeError": "StandardError", "NameError": "StandardError", "NoMethodError": "NameError",
 	"RuntimeError": "StandardError", "FrozenError": "RuntimeError", "IndexError": "StandardError", "KeyError": "IndexError", "StopIteration": "IndexError",
-	"RangeError": "StandardError", "FloatDomainError": "RangeError", "ZeroDivisionError": "StandardError", "RegexpError": "StandardError",
+	"RangeError": "StandardError", "Math::DomainError": "ArgumentError", "FloatDomainError": "RangeError", "ZeroDivisionError": "StandardError", "RegexpError": "StandardError",
 	"LocalJumpError": "StandardError", "IOError": "StandardError", "EncodingError": "StandardError", "SystemCallError": "StandardError",
 	"Errno::ENOENT": "SystemCallError", "JSON::JSONError": "StandardError", "JSON::ParserError": "JSON::JSONError", "JSON::GeneratorError": "JSON::JSONError",
 	"JSON::NestingError": "JSON::ParserError", "URI::Error": "StandardError", "URI::InvalidURIError": "URI::Error", "UncaughtThrowError": "ArgumentError",

@@ -191,6 +191,11 @@ func (m *Machine) span(n *span) (Value, error) {
 		}
 		v.o.items[i] = x
 	}
+	if lo, hi := v.o.items[0], v.o.items[1]; !lo.IsNil() && !hi.IsNil() && (lo.kind != Int || hi.kind != Int) {
+		if _, ok := m.compare(lo, hi); !ok {
+			return Value{}, m.raise(n, "ArgumentError", "bad value for range")
+		}
+	}
 	return v, nil
 }
 

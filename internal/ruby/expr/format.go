@@ -1,9 +1,11 @@
 package expr
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // directive is one % of a format.
@@ -93,12 +95,24 @@ func (s *formatter) one(f string) (text string, used int, err error) {
 				return d.pad(d.arg.ToS()), i + 1, nil
 			}
 		case '1', '2', '3', '4', '5', '6', '7', '8', '9', '*', '.':
+			if k := position(f[i:]); k > 0 {
+				n, _ := strconv.Atoi(f[i : i+k]) // digits
+				if n > len(s.args) {
+					return "", 0, s.m.raise(s.n, "ArgumentError", "too few arguments")
+				}
+				d.arg, d.named = s.args[n-1], true
+				i += k
+				continue
+			}
 			k, err := s.size(&d, f[i:])
 			if err != nil {
 				return "", 0, err
 			}
 			i += k - 1
 		case '%':
+			if i > 1 {
+				return "", 0, s.m.raise(s.n, "ArgumentError", "invalid format character - %%")
+			}
 			return "%", i + 1, nil
 		default:
 			text, err := s.convert(&d, c)
@@ -106,6 +120,18 @@ func (s *formatter) one(f string) (text string, used int, err error) {
 		}
 	}
 	return "", 0, s.m.raise(s.n, "ArgumentError", "incomplete format specifier; use %%%% (double %%) instead")
+}
+
+// position is how many digits stand before a $ at the beginning of f, 0 if there is none.
+func position(f string) int {
+	n := 0
+	for n < len(f) && n < 6 && isDigit(f[n]) {
+		n++
+	}
+	if n == 0 || n == len(f) || f[n] != '$' {
+		return 0
+	}
+	return n
 }
 
 // size reads a width or, behind a dot, a precision.
@@ -161,23 +187,25 @@ func (s *formatter) convert(d *directive, verb byte) (string, error) {
 		}
 		return d.pad(text), nil
 	case 'c':
-		if d.arg.kind == Int {
-			return d.pad(string(rune(d.arg.int()))), nil
-		}
-		t := textOf(d.arg.ToS())
-		at, _ := charOffset(&t, 1)
-		return d.pad(t.s[:at]), nil
+		return s.char(d)
 	case 'e', 'E', 'f', 'g', 'G', 'a', 'A':
 		v, err := kernelFloat(s.m, &function{off: s.n.at(), name: "Float"}, []Value{d.arg})
 		if err != nil {
 			return "", err
+		}
+		if verb == 'f' && d.arg.kind == Int { // without going through a float, and no point alone
+			digits := strings.TrimPrefix(strconv.FormatInt(d.arg.int(), 10), "-")
+			if d.prec != 0 {
+				digits += "." + strings.Repeat("0", map[bool]int{true: 6, false: d.prec}[d.prec < 0])
+			}
+			return d.number(d.arg.int() < 0, "", digits), nil
 		}
 		return d.float(v.float(), verb), nil
 	}
 	v := d.arg
 	if v.kind == Float {
 		var err error
-		if v, err = rounded(s.m, &call{off: s.n.at(), name: "floor"}, v, nil); err != nil {
+		if v, err = rounded(s.m, &call{off: s.n.at(), name: "to_i"}, v, nil); err != nil {
 			return "", err
 		}
 	} else {
@@ -187,6 +215,24 @@ func (s *formatter) convert(d *directive, verb byte) (string, error) {
 		}
 	}
 	return d.integer(v, verb), nil
+}
+
+// char is %c: a code point, or a text of one character.
+func (s *formatter) char(d *directive) (string, error) {
+	if d.arg.kind == String {
+		if countChars(d.arg.s, len(d.arg.s.s)) != 1 {
+			return "", s.m.raise(s.n, "ArgumentError", "%%c requires a character")
+		}
+		return d.pad(d.arg.s.s), nil
+	}
+	i, err := s.m.intArg(s.n, d.arg)
+	if err != nil {
+		return "", err
+	}
+	if i < 0 || i > utf8.MaxRune || i >= 0xd800 && i < 0xe000 {
+		return "", s.m.exceed(s.n, "%%c of %d is not supported", i)
+	}
+	return d.pad(string(rune(i))), nil
 }
 
 func textOf(s string) text { return text{s: s} }
@@ -235,16 +281,30 @@ func (d *directive) integer(v Value, verb byte) string {
 		magnitude = uint64(-v.int())
 	}
 	digits := strconv.FormatUint(magnitude, base)
-	if negative && base != 10 && !d.plus && !d.space {
-		digits = complement(v.int(), base)
-		negative = false
-	}
-	if d.prec > len(digits) {
-		digits = strings.Repeat("0", d.prec-len(digits)) + digits
+	if magnitude == 0 && d.prec == 0 && !(base == 8 && d.alt) {
+		digits = ""
 	}
 	prefix := ""
 	if d.alt && base != 10 && magnitude != 0 {
 		prefix = map[byte]string{'x': "0x", 'X': "0X", 'o': "0", 'b': "0b", 'B': "0B"}[verb]
+	}
+	fill := "0"
+	if negative && base != 10 && !d.plus && !d.space {
+		digits = complement(v.int(), base)
+		negative, fill = false, digits[2:3]
+		if base == 8 {
+			prefix = ""
+		}
+		if wide := max(d.prec, 0); wide > len(digits) {
+			digits = ".." + strings.Repeat(fill, wide-len(digits)) + digits[2:]
+		} else if d.zero && !d.minus && d.prec < 0 && d.width > len(prefix)+len(digits) {
+			digits = ".." + strings.Repeat(fill, d.width-len(prefix)-len(digits)) + digits[2:]
+		}
+	} else if prefix == "0" && d.prec > len(digits) {
+		prefix = "" // it is one of the digits
+	}
+	if d.prec > len(digits) {
+		digits = strings.Repeat("0", d.prec-len(digits)) + digits
 	}
 	if verb == 'X' {
 		digits = strings.ToUpper(digits)
@@ -285,7 +345,7 @@ func (d *directive) float(f float64, verb byte) string {
 		}
 		return d.number(negative, "", "Inf")
 	case verb == 'a' || verb == 'A':
-		return d.number(negative, "", strconv.FormatFloat(f, 'x', d.prec, 64))
+		return d.hexFloat(negative, f, verb)
 	}
 	prec := d.prec
 	if prec < 0 {
@@ -296,9 +356,33 @@ func (d *directive) float(f float64, verb byte) string {
 		return d.number(negative, "", general(f, max(prec, 1), verb, d.alt))
 	}
 	if verb == 'f' {
-		return d.number(negative, "", fixed(f, prec))
+		return d.number(negative, "", d.point(fixed(f, prec)))
 	}
-	return d.number(negative, "", strconv.FormatFloat(f, verb, prec, 64))
+	return d.number(negative, "", d.point(scientific(f, verb, prec)))
+}
+
+// point puts a point behind whole digits if the directive has a #.
+func (d *directive) point(s string) string {
+	if !d.alt || strings.Contains(s, ".") {
+		return s
+	}
+	if e := strings.IndexAny(s, "eE"); e >= 0 {
+		return s[:e] + "." + s[e:]
+	}
+	return s + "."
+}
+
+// hexFloat is %a: the exponent has no zeros in front.
+func (d *directive) hexFloat(negative bool, f float64, verb byte) string {
+	s := strconv.FormatFloat(f, 'x', d.prec, 64)
+	mantissa, exp, _ := strings.Cut(s, "p")
+	e, _ := strconv.Atoi(exp) // it is a number
+	mantissa = d.point(strings.TrimPrefix(mantissa, "0x"))
+	s, prefix := mantissa+"p"+fmt.Sprintf("%+d", e), "0x"
+	if verb == 'A' {
+		s, prefix = strings.ToUpper(s), "0X"
+	}
+	return d.number(negative, prefix, s)
 }
 
 // fixed is %f. Ruby takes a number whose shortest digits end in a 5 right behind the last
@@ -310,16 +394,16 @@ func fixed(f float64, prec int) string {
 	if dot < 0 || len(s)-dot-1 != prec+1 || s[len(s)-1] != '5' || len(s) > quick {
 		return strconv.FormatFloat(f, 'f', prec, 64)
 	}
-	b := []byte(s[:len(s)-1])
-	last := len(b) - 1
-	if prec == 0 {
-		last--
-		b = b[:last+1]
+	return halfEven(strings.TrimSuffix(s[:len(s)-1], "."))
+}
+
+// halfEven rounds up the last digit of a number behind which a 5 was cut off, if it is odd.
+func halfEven(s string) string {
+	b := []byte(s)
+	if (b[len(b)-1]-'0')%2 == 0 {
+		return s
 	}
-	if (b[last]-'0')%2 == 0 {
-		return string(b)
-	}
-	for i := last; i >= 0; i-- {
+	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] == '.' {
 			continue
 		}
@@ -331,23 +415,46 @@ func fixed(f float64, prec int) string {
 	return "1" + string(b)
 }
 
+// scientific is %e, which takes ties as %f does.
+func scientific(f float64, verb byte, prec int) string {
+	const quick = 14
+	m, exp, _ := strings.Cut(strconv.FormatFloat(f, verb, -1, 64), string(verb))
+	if digits := len(m) - 2; digits != prec+1 || m[len(m)-1] != '5' || digits > quick {
+		return strconv.FormatFloat(f, verb, prec, 64)
+	}
+	m = halfEven(strings.TrimSuffix(m[:len(m)-1], "."))
+	if strings.HasPrefix(m, "10") { // 9.5 became 10
+		e, _ := strconv.Atoi(exp) // it is a number
+		m = "1" + strings.Replace("."+m[2:], "..", ".", 1)
+		if m = strings.TrimSuffix(m[:min(len(m), prec+2)], "."); prec > 0 && !strings.Contains(m, ".") {
+			m += "." + strings.Repeat("0", prec)
+		}
+		exp = fmt.Sprintf("%+03d", e+1)
+	}
+	return m + string(verb) + exp
+}
+
 // general is %g: the shorter of %e and %f, without zeros at the end.
 func general(f float64, prec int, verb byte, alt bool) string {
 	e := 0
 	if f != 0 {
-		s := strconv.FormatFloat(f, 'e', prec-1, 64)
+		s := scientific(f, 'e', prec-1)
 		e, _ = strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
 	}
 	if e < -4 || e >= prec {
-		m, exp, _ := strings.Cut(strconv.FormatFloat(f, 'e', prec-1, 64), "e")
+		m, exp, _ := strings.Cut(scientific(f, 'e', prec-1), "e")
 		if !alt && strings.Contains(m, ".") {
 			m = strings.TrimRight(strings.TrimRight(m, "0"), ".")
+		} else if alt && !strings.Contains(m, ".") {
+			m += "."
 		}
 		return m + string(verb-'g'+'e') + exp
 	}
-	s := strconv.FormatFloat(f, 'f', prec-1-e, 64)
+	s := fixed(f, prec-1-e)
 	if !alt && strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	} else if alt && !strings.Contains(s, ".") {
+		s += "."
 	}
 	return s
 }

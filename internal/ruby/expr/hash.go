@@ -1,5 +1,7 @@
 package expr
 
+import "math"
+
 func hashMethods() map[string]*method {
 	out := map[string]*method{
 		"[]": {fn: hashGet, least: 1, most: 1}, "fetch": {fn: hashFetch, least: 1, most: 2}, "dig": {fn: dig, least: 1, most: -1},
@@ -15,7 +17,8 @@ func hashMethods() map[string]*method {
 		"each_pair": {fn: enumEach}, "each_key": {fn: hashEachKey}, "each_value": {fn: hashEachKey},
 		"transform_values": {fn: hashTransform}, "transform_keys": {fn: hashTransform, most: 1}, "invert": {fn: hashInvert},
 		"any?": {fn: hashAny, most: 1}, "to_h": {fn: hashToH}, "to_hash": {fn: itself}, "dup": {fn: copyItems}, "clone": {fn: copyItems, most: 1},
-		"sum": {fn: enumSum, most: 1},
+		"sum": {fn: enumSum, most: 1}, "assoc": {fn: hashAssoc, least: 1, most: 1}, "flatten": {fn: hashFlatten, most: 1},
+		"<": {fn: hashWithin, least: 1, most: 1}, "<=": {fn: hashWithin, least: 1, most: 1}, ">": {fn: hashWithin, least: 1, most: 1}, ">=": {fn: hashWithin, least: 1, most: 1},
 	}
 	addEnumerable(out)
 	for _, name := range []string{"select", "filter", "reject", "compact", "transform_values", "transform_keys"} {
@@ -62,7 +65,12 @@ func hashHas(m *Machine, n *call, v Value, a []Value) (Value, error) {
 
 func hashHasValue(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	m.open(v.o)
-	return boolValue(m.has(v.o.items, a[0])), nil
+	for _, x := range v.o.items {
+		if m.equal(x, a[0]) {
+			return boolValue(true), nil
+		}
+	}
+	return boolValue(false), m.charge(n, len(v.o.items))
 }
 
 func hashKeyOf(m *Machine, n *call, v Value, a []Value) (Value, error) {
@@ -93,7 +101,12 @@ func hashValuesAt(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	out := m.values.get(len(a))
 	for i, k := range a {
 		x, ok := m.get(v.o, k)
-		if !ok && n.name == "fetch_values" {
+		if !ok && n.name == "fetch_values" && n.block != nil {
+			var err error
+			if x, err = m.yield(n.block, k); err != nil {
+				return Value{}, err
+			}
+		} else if !ok && n.name == "fetch_values" {
 			return Value{}, m.raise(n, "KeyError", "key not found: %s", k.Inspect())
 		}
 		out[i] = x
@@ -278,7 +291,10 @@ func hashInvert(m *Machine, n *call, v Value, a []Value) (Value, error) {
 
 func hashAny(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	m.open(v.o)
-	if n.block == nil || len(a) > 0 {
+	if len(a) > 0 {
+		return enumTest(m, n, v, a)
+	}
+	if n.block == nil {
 		return boolValue(len(v.o.items) > 0), nil
 	}
 	keys, items := v.o.keys, v.o.items
@@ -307,10 +323,11 @@ func hashToH(m *Machine, n *call, v Value, a []Value) (Value, error) {
 func rangeMethods() map[string]*method {
 	out := map[string]*method{
 		"include?": {fn: rangeCovers, least: 1, most: 1}, "member?": {fn: rangeCovers, least: 1, most: 1}, "cover?": {fn: rangeCovers, least: 1, most: 1}, "===": {fn: rangeCovers, least: 1, most: 1},
-		"begin": {fn: rangeEnd}, "first": {fn: rangeEnd, most: 1}, "end": {fn: rangeEnd}, "last": {fn: rangeEnd, most: 1}, "min": {fn: rangeEnd}, "max": {fn: rangeEnd},
-		"size": {fn: rangeSize}, "length": {fn: rangeSize}, "count": {fn: enumCount, most: 1}, "step": {fn: rangeStep, least: 1, most: 1},
+		"begin": {fn: rangeEnd}, "first": {fn: rangeEnd, most: 1}, "end": {fn: rangeEnd}, "last": {fn: rangeEnd, most: 1},
+		"size": {fn: rangeSize}, "count": {fn: enumCount, most: 1}, "step": {fn: rangeStep, most: 1}, "%": {fn: rangeStep, least: 1, most: 1},
 	}
 	addEnumerable(out)
+	out["min"], out["max"] = &method{fn: rangeExtreme, most: 1}, &method{fn: rangeExtreme, most: 1}
 	return out
 }
 
@@ -330,6 +347,17 @@ func rangeCovers(m *Machine, n *call, v Value, a []Value) (Value, error) {
 }
 
 func rangeEnd(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	if lo := v.o.items[0]; len(a) == 1 && n.name == "first" && lo.kind == Int && endless(v.o.items[1]) {
+		size, err := m.intArg(n, a[0])
+		if err != nil || size < 0 {
+			return enumFirst(m, n, m.array(nil), a)
+		}
+		if err := m.checkItems(n, size); err != nil {
+			return Value{}, err
+		}
+		v = Value{kind: RangeKind, bits: 1, o: m.objects.get()}
+		v.o.items = []Value{lo, intValue(lo.int() + int64(size))}
+	}
 	if len(a) == 1 {
 		items, err := m.rangeItems(n, v)
 		if err != nil {
@@ -340,19 +368,25 @@ func rangeEnd(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		}
 		return enumFirst(m, n, m.array(items), a)
 	}
-	switch n.name {
-	case "begin", "first", "min":
-		return v.o.items[0], nil
-	case "max":
-		if v.bits != 0 && v.o.items[1].kind == Int {
-			return intValue(v.o.items[1].int() - 1), nil
-		}
+	end := v.o.items[1]
+	if n.name == "begin" || n.name == "first" {
+		end = v.o.items[0]
 	}
-	return v.o.items[1], nil
+	if end.IsNil() && n.name != "begin" && n.name != "end" {
+		what := map[string]string{"first": "beginless", "last": "endless"}[n.name]
+		return Value{}, m.raise(n, "RangeError", "cannot get the %s element of %s range", n.name, what)
+	}
+	return end, nil
 }
 
 func rangeSize(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	lo, hi := v.o.items[0], v.o.items[1]
+	if lo.kind == Float || hi.kind == Float {
+		return Value{}, m.exceed(n, "the size of a Range of Floats is not supported")
+	}
+	if lo.kind == Int && hi.IsNil() {
+		return floatValue(math.Inf(1)), nil
+	}
 	if lo.kind != Int || hi.kind != Int {
 		return Value{}, nil
 	}
@@ -364,18 +398,32 @@ func rangeStep(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	step, err := m.intArg(n, a[0])
-	if err != nil {
-		return Value{}, err
+	step := 1
+	if len(a) == 1 {
+		if a[0].kind == Float {
+			return Value{}, m.exceed(n, "a step that is no Integer is not supported")
+		}
+		if step, err = m.intArg(n, a[0]); err != nil {
+			return Value{}, err
+		}
 	}
-	if step <= 0 {
+	switch {
+	case step == 0:
 		return Value{}, m.raise(n, "ArgumentError", "step can't be 0")
+	case step < 0 && n.block != nil:
+		return Value{}, m.raise(n, "ArgumentError", "step can't be negative")
+	case step < 0:
+		return m.array(nil), nil
 	}
 	var out []Value
 	for i := 0; i < len(items); i += step {
 		out = append(out, items[i])
 	}
-	return enumEach(m, n, m.array(out), nil)
+	w, err := enumEach(m, n, m.array(out), nil)
+	if err == nil && n.block != nil {
+		return v, nil
+	}
+	return w, err
 }
 
 // rangeItems lists a Range of Integers or of single characters.
@@ -388,7 +436,13 @@ func (m *Machine) rangeItems(n node, v Value) ([]Value, error) {
 		}
 		return out, nil
 	}
+	if lo.kind == Int && hi.IsNil() || lo.kind == String {
+		return nil, m.exceed(n, "the elements of this Range are not supported")
+	}
 	if lo.kind != Int || hi.kind != Int {
+		if lo.kind == Int && hi.kind == Float {
+			return nil, m.exceed(n, "the elements of this Range are not supported")
+		}
 		return nil, m.raise(n, "TypeError", "can't iterate from %s", lo.class())
 	}
 	size := hi.int() - lo.int() + 1 - int64(v.bits)

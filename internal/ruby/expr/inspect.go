@@ -79,8 +79,7 @@ func (v Value) appendInspect(dst []byte, depth int) []byte {
 	case ErrorKind:
 		return append(append(append(append(append(dst, "#<"...), v.class()...), ": "...), v.o.x.err.Text...), '>')
 	case MatchKind:
-		s, _ := v.o.x.match.group(0)
-		return append(append(append(dst, "#<MatchData "...), inspectString(&text{s: s})...), '>')
+		return append(v.o.x.match.appendInspect(append(dst, "#<MatchData "...)), '>')
 	case URIKind:
 		return append(append(append(dst, "#<URI::Generic "...), v.ToS()...), '>')
 	case ProcKind:
@@ -142,7 +141,13 @@ func formatFloat(f float64) string {
 	case math.IsInf(f, -1):
 		return "-Infinity"
 	}
-	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e15) {
+	a := math.Abs(f)
+	if a >= 1e15 && a < 1e16 {
+		if s := strconv.FormatFloat(f, 'f', -1, 64); strings.Contains(s, ".") {
+			return s // digits behind the point keep it from being written with an exponent
+		}
+	}
+	if a != 0 && (a < 1e-4 || a >= 1e15) {
 		m, e, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
 		if !strings.Contains(m, ".") {
 			m += ".0"
@@ -169,7 +174,11 @@ func inspectSymbol(s string) string {
 	if plain {
 		return ":" + s
 	}
-	return ":" + inspectString(&text{s: s})
+	t := text{s: s}
+	if ascii(s) {
+		t.enc = binaryText // as in Ruby, such a Symbol is US-ASCII
+	}
+	return ":" + inspectString(&t)
 }
 
 // controls are the escapes of control characters that have a letter: from \a to \r.

@@ -227,12 +227,12 @@ func (p *parser) operandLiteral(t token) (token, bool, error) {
 	case rest[0] == ':' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '\''):
 		p.pos += 2
 		t, err := p.quoted(t, rest[1], rest[1], rest[1] == '"')
-		if l, ok := t.node.(*stringLiteral); ok && err == nil {
+		if l, ok := t.node.(*stringLiteral); ok && err == nil && valid(l.text) {
 			t.node = symbolLiteral(t.off, l.text)
 			return t, true, nil
 		}
 		if err == nil {
-			err = p.fail(t.off, "a symbol with #{} is not supported")
+			err = p.fail(t.off, "a symbol with #{}, or one that is not UTF-8, is not supported")
 		}
 		return t, false, err
 	case rest[0] == ':' && len(rest) > 1 && isIdentStart(rest[1]):

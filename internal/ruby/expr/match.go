@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -26,12 +27,34 @@ func (x *match) group(i int) (string, bool) {
 // that took part counts.
 func (x *match) named(name string) int {
 	at := -1
+	if name == "" {
+		return at
+	}
 	for i, s := range x.re.Names() {
 		if s == name && (at < 0 || x.loc[2*i] >= 0) {
 			at = i
 		}
 	}
 	return at
+}
+
+// appendInspect appends what was found and the groups.
+func (x *match) appendInspect(dst []byte) []byte {
+	s, _ := x.group(0)
+	dst = append(dst, inspectString(&text{s: s})...)
+	for i := 1; 2*i < len(x.loc); i++ {
+		name := strconv.Itoa(i)
+		if n := x.re.Names()[i]; n != "" {
+			name = n
+		}
+		dst = append(append(append(dst, ' '), name...), ':')
+		if s, ok := x.group(i); ok {
+			dst = append(dst, inspectString(&text{s: s})...)
+		} else {
+			dst = append(dst, "nil"...)
+		}
+	}
+	return dst
 }
 
 func (m *Machine) groupValue(x *match, i int) Value {
@@ -275,7 +298,7 @@ func regexpMethods() map[string]*method {
 			return m.str(recv.o.x.re.re.String()), nil
 		}},
 		"to_s": {fn: func(m *Machine, n *call, recv Value, a []Value) (Value, error) {
-			return m.str("(?-mix:" + recv.o.x.re.re.String() + ")"), nil
+			return m.str(recv.o.x.re.text()), nil
 		}},
 	}
 }
@@ -305,6 +328,9 @@ func regexpAt(m *Machine, n *call, recv Value, a []Value) (Value, error) {
 }
 
 func regexpMatch(m *Machine, n *call, recv Value, a []Value) (Value, error) {
+	if err := m.noPosition(n, a); err != nil {
+		return Value{}, err
+	}
 	s, ok, err := m.subjectOf(n, a[0])
 	if !ok {
 		m.last = nil
@@ -318,6 +344,9 @@ func regexpMatch(m *Machine, n *call, recv Value, a []Value) (Value, error) {
 }
 
 func regexpMatches(m *Machine, n *call, recv Value, a []Value) (Value, error) {
+	if err := m.noPosition(n, a); err != nil {
+		return Value{}, err
+	}
 	if a[0].kind != String && a[0].kind != Symbol {
 		if n.name == "match?" && !a[0].IsNil() {
 			return Value{}, m.noConversion(n, a[0], "String")
@@ -334,7 +363,7 @@ func regexpMatches(m *Machine, n *call, recv Value, a []Value) (Value, error) {
 
 func matchMethods() map[string]*method {
 	return map[string]*method{
-		"[]": {fn: matchIndex, least: 1, most: 1},
+		"[]": {fn: matchIndex, least: 1, most: 2},
 		"captures": {fn: func(m *Machine, n *call, recv Value, a []Value) (Value, error) {
 			return m.groups(recv.o.x.match, 1), nil
 		}},
@@ -354,6 +383,10 @@ func matchMethods() map[string]*method {
 			x := recv.o.x.match
 			return m.str(x.src[x.loc[1]:]), nil
 		}},
+		"length": {fn: matchSize}, "size": {fn: matchSize}, "values_at": {fn: func(m *Machine, n *call, recv Value, a []Value) (Value, error) {
+			return arrayValuesAt(m, n, m.groups(recv.o.x.match, 0), a)
+		}, most: -1},
+		"match": {fn: matchEdge, least: 1, most: 1},
 		"begin": {fn: matchEdge, least: 1, most: 1},
 		"end":   {fn: matchEdge, least: 1, most: 1},
 	}
@@ -361,6 +394,9 @@ func matchMethods() map[string]*method {
 
 func matchIndex(m *Machine, n *call, recv Value, a []Value) (Value, error) {
 	x := recv.o.x.match
+	if len(a) == 2 || a[0].kind == RangeKind {
+		return arrayIndex(m, n, m.groups(x, 0), a)
+	}
 	if a[0].kind == String || a[0].kind == Symbol {
 		i := x.named(a[0].s.s)
 		if i < 0 {
@@ -377,11 +413,24 @@ func matchIndex(m *Machine, n *call, recv Value, a []Value) (Value, error) {
 
 func matchEdge(m *Machine, n *call, recv Value, a []Value) (Value, error) {
 	x := recv.o.x.match
-	i, err := m.intArg(n, a[0])
-	if _, ok := x.group(i); !ok || err != nil {
+	i, err := 0, error(nil)
+	if a[0].kind == String || a[0].kind == Symbol {
+		if i = x.named(a[0].s.s); i < 0 {
+			return Value{}, m.raise(n, "IndexError", "undefined group name reference: %s", a[0].s.s)
+		}
+	} else if i, err = m.intArg(n, a[0]); err != nil {
 		return Value{}, err
 	}
+	if i < 0 || 2*i >= len(x.loc) {
+		return Value{}, m.raise(n, "IndexError", "index %d out of matches", i)
+	}
+	if _, ok := x.group(i); !ok {
+		return Value{}, nil
+	}
 	at := x.loc[2*i]
+	if n.name == "match" {
+		return m.groupValue(x, i), nil
+	}
 	if n.name == "end" {
 		at = x.loc[2*i+1]
 	}

@@ -110,6 +110,7 @@ type (
 		body   node
 		lo, hi int // the slots of its variables
 		lambda bool
+		symbol bool // it stands for &:name
 	}
 	lambda struct {
 		off   int

@@ -13,15 +13,17 @@ func numberMethods() map[string]*method {
 	for _, op := range []string{"+", "-", "*", "/", "%", "**", "modulo", "pow"} {
 		out[op] = &method{fn: arithmetic, least: 1, most: 1}
 	}
+	out["pow"].most = 2
 	for _, op := range []string{"&", "|", "^", "<<", ">>"} {
 		out[op] = &method{fn: bitwise, least: 1, most: 1}
 	}
 	for _, op := range []string{"<", "<=", ">", ">="} {
 		out[op] = &method{fn: ordered, least: 1, most: 1}
 	}
-	for _, name := range []string{"to_i", "to_int", "truncate", "floor", "ceil", "round"} {
-		out[name] = &method{fn: rounded, most: 2}
+	for _, name := range []string{"truncate", "floor", "ceil"} {
+		out[name] = &method{fn: rounded, most: 1}
 	}
+	out["to_i"], out["to_int"], out["round"] = &method{fn: rounded}, &method{fn: rounded}, &method{fn: rounded, most: 2}
 	for _, name := range []string{"zero?", "positive?", "negative?", "even?", "odd?", "nan?", "infinite?", "finite?", "integer?", "nonzero?"} {
 		out[name] = &method{fn: numberTest}
 	}
@@ -29,7 +31,9 @@ func numberMethods() map[string]*method {
 		out[name] = &method{fn: numberUnary}
 	}
 	out["between?"] = &method{fn: between, least: 2, most: 2}
-	out["clamp"] = &method{fn: clamp, least: 2, most: 2}
+	out["clamp"] = &method{fn: clamp, least: 1, most: 2}
+	out["+@"], out["size"], out["ord"] = &method{fn: itself}, &method{fn: numberSize}, &method{fn: numberSize}
+	out["step"] = &method{fn: numberStep, most: 2}
 	out["to_f"] = &method{fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return floatValue(v.asFloat()), nil }}
 	out["to_s"] = &method{fn: numberToS, most: 1}
 	out["chr"] = &method{fn: numberChr, most: 1}
@@ -39,8 +43,8 @@ func numberMethods() map[string]*method {
 	out["div"] = &method{fn: quotient, least: 1, most: 1}
 	out["fdiv"] = &method{fn: quotient, least: 1, most: 1}
 	out["divmod"] = &method{fn: quotient, least: 1, most: 1}
-	out["digits"] = &method{fn: digits}
-	out["[]"] = &method{fn: bit, least: 1, most: 1}
+	out["digits"] = &method{fn: digits, most: 1}
+	out["[]"] = &method{fn: bit, least: 1, most: 2}
 	return out
 }
 
@@ -48,7 +52,7 @@ func numberMethods() map[string]*method {
 func (m *Machine) numeric(n *call, v, w Value) error {
 	switch {
 	case v.kind == Uint || w.kind == Uint:
-		return m.raise(n, "RangeError", "integers of more than 64 bits are not supported")
+		return m.exceed(n, "integers of more than 64 bits are not supported")
 	case !w.number():
 		what := w.class()
 		if w.kind == Nil || w.kind == Bool {
@@ -61,20 +65,37 @@ func (m *Machine) numeric(n *call, v, w Value) error {
 
 func arithmetic(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	w := a[0]
+	if len(a) == 2 {
+		return Value{}, m.exceed(n, "pow with a modulus is not supported")
+	}
 	if err := m.numeric(n, v, w); err != nil {
 		return Value{}, err
 	}
-	if v.kind == Int && w.kind == Int && !(n.name == "**" && w.int() < 0) {
+	if err := integerOnly(m, n, v); err != nil {
+		return Value{}, err
+	}
+	if power := n.name == "**" || n.name == "pow"; power && v.kind == Int && w.kind == Int && w.int() < 0 {
+		if v.int() == 0 {
+			return Value{}, m.raise(n, "ZeroDivisionError", "divided by 0")
+		}
+		return Value{}, m.exceed(n, "an Integer with a negative exponent is a Rational, which is not supported")
+	} else if power && v.asFloat() < 0 && w.kind == Float && w.float() != math.Trunc(w.float()) {
+		return Value{}, m.exceed(n, "a negative number with a broken exponent is Complex, which is not supported")
+	}
+	if v.kind == Int && w.kind == Int {
 		i, ok := integer(n.name, v.int(), w.int())
 		if !ok && w.int() == 0 {
 			return Value{}, m.raise(n, "ZeroDivisionError", "divided by 0")
 		}
 		if !ok {
-			return Value{}, m.raise(n, "RangeError", "the result is too large: integers of more than 64 bits are not supported")
+			return Value{}, m.exceed(n, "the result is too large: integers of more than 64 bits are not supported")
 		}
 		return intValue(i), nil
 	}
 	x, y := v.asFloat(), w.asFloat()
+	if y == 0 && (n.name == "%" || n.name == "modulo") {
+		return Value{}, m.raise(n, "ZeroDivisionError", "divided by 0")
+	}
 	switch n.name {
 	case "+":
 		x += y
@@ -85,7 +106,10 @@ func arithmetic(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	case "/":
 		x /= y
 	case "**", "pow":
-		x = math.Pow(x, y)
+		if err := m.charge(n, preciseSteps); err != nil {
+			return Value{}, err
+		}
+		x = pow(x, y)
 	default:
 		r := math.Mod(x, y)
 		if r != 0 && (r < 0) != (y < 0) {
@@ -138,8 +162,30 @@ func integer(op string, a, b int64) (n int64, ok bool) {
 }
 
 func bitwise(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if v.kind != Int || a[0].kind != Int {
+	if v.kind == Float {
 		return Value{}, m.noMethod(n, v)
+	}
+	if v.kind == Uint || a[0].kind == Uint {
+		return Value{}, m.numeric(n, v, a[0])
+	}
+	if a[0].kind != Int {
+		if shift := n.name == "<<" || n.name == ">>"; shift && a[0].kind != Float {
+			return Value{}, m.noConversion(n, a[0], "Integer")
+		} else if shift {
+			f := a[0].float()
+			if math.IsNaN(f) || math.IsInf(f, 0) {
+				return Value{}, m.raise(n, "FloatDomainError", "%s", formatFloat(f))
+			}
+			return bitwise(m, n, v, []Value{intValue(int64(max(min(f, 1<<40), -1<<40)))})
+		}
+		what := a[0].class()
+		if a[0].kind == Nil || a[0].kind == Bool || a[0].kind == Float {
+			what = a[0].Inspect()
+		}
+		if a[0].kind == Float {
+			return Value{}, m.raise(n, "NoMethodError", "undefined method `%s' for %s:Float", n.name, what)
+		}
+		return Value{}, m.raise(n, "TypeError", "%s can't be coerced into Integer", what)
 	}
 	x, y := v.int(), a[0].int()
 	switch n.name {
@@ -158,7 +204,7 @@ func bitwise(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	case y < 0:
 		return intValue(x >> -y), nil
 	case y > 62 && x != 0 || x<<y>>y != x:
-		return Value{}, m.raise(n, "RangeError", "the result is too large: integers of more than 64 bits are not supported")
+		return Value{}, m.exceed(n, "the result is too large: integers of more than 64 bits are not supported")
 	}
 	return intValue(x << y), nil
 }
@@ -167,8 +213,11 @@ func bitwise(m *Machine, n *call, v Value, a []Value) (Value, error) {
 func rounded(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	places := 0
 	even := false
-	for _, x := range a {
-		if x.kind == HashKind {
+	if len(a) == 2 && a[1].kind != HashKind {
+		return Value{}, m.wrongCount(n, 2, 0, 1)
+	}
+	for i, x := range a {
+		if x.kind == HashKind && n.name == "round" && i == len(a)-1 && m.onlyHalf(x) {
 			m.open(x.o)
 			for i, k := range x.o.keys {
 				even = k.text() == "half" && x.o.items[i].text() == "even"
@@ -193,7 +242,7 @@ func rounded(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		return Value{}, m.raise(n, "FloatDomainError", "%s", formatFloat(f))
 	}
 	if math.Abs(f) >= 1<<63 {
-		return Value{}, m.raise(n, "RangeError", "%s is out of the range of integers", formatFloat(f))
+		return Value{}, m.exceed(n, "%s is too large: integers of more than 64 bits are not supported", formatFloat(f))
 	}
 	return intValue(int64(f)), nil
 }
@@ -254,6 +303,9 @@ func numberTest(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		}
 		return boolValue((v.bits&1 == 0) == (n.name == "even?")), nil
 	case "nan?":
+		if v.kind != Float {
+			return Value{}, m.noMethod(n, v)
+		}
 		return boolValue(f != f), nil
 	case "infinite?":
 		if math.IsInf(f, 0) {
@@ -286,8 +338,8 @@ func numberUnary(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	}
 	i := v.int()
 	switch {
-	case i == math.MinInt64 && n.name != "~" && n.name != "succ":
-		return Value{}, m.raise(n, "RangeError", "the result is too large: integers of more than 64 bits are not supported")
+	case i == math.MinInt64 && n.name != "~" && n.name != "succ" && n.name != "next", i == math.MaxInt64 && (n.name == "succ" || n.name == "next"):
+		return Value{}, m.exceed(n, "the result is too large: integers of more than 64 bits are not supported")
 	case n.name == "-@", n.name != "~" && n.name != "succ" && n.name != "next" && n.name != "pred" && i < 0:
 		i = -i
 	case n.name == "~":
@@ -301,7 +353,10 @@ func numberUnary(m *Machine, n *call, v Value, a []Value) (Value, error) {
 }
 
 func numberToS(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if len(a) == 0 || v.kind == Float {
+	if v.kind == Float && len(a) > 0 {
+		return Value{}, m.wrongCount(n, len(a), 0, 0)
+	}
+	if len(a) == 0 {
 		return m.str(v.ToS()), nil
 	}
 	base, err := m.intArg(n, a[0])
@@ -319,6 +374,15 @@ func numberToS(m *Machine, n *call, v Value, a []Value) (Value, error) {
 
 func numberChr(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	i := v.int()
+	if err := integerOnly(m, n, v); err != nil {
+		return Value{}, err
+	}
+	if err := m.need(n, String, a...); err != nil {
+		return Value{}, err
+	}
+	if len(a) == 1 && !strings.EqualFold(a[0].s.s, "utf-8") {
+		return Value{}, m.exceed(n, "chr(%s) is not supported", a[0].Inspect())
+	}
 	switch {
 	case v.kind != Int || i < 0 || i > utf8.MaxRune || len(a) == 0 && i > 255:
 		return Value{}, m.raise(n, "RangeError", "%s out of char range", v.Inspect())
@@ -332,12 +396,24 @@ func numberChr(m *Machine, n *call, v Value, a []Value) (Value, error) {
 
 // times is 5.times; without a block it is the list that an enumerator would give.
 func times(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	return m.count(n, v, 0, v.int()-1, 1)
+	if err := integerOnly(m, n, v); err != nil {
+		return Value{}, err
+	}
+	return m.count(n, v, 0, max(v.int(), 0)-1, 1)
 }
 
 func upTo(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	if err := integerOnly(m, n, v); err != nil {
+		return Value{}, err
+	}
+	if v.kind == Int && a[0].kind == Float && n.block != nil && a[0].float() > -1<<62 && a[0].float() < 1<<62 {
+		a[0] = intValue(int64(roundWith(map[string]string{"upto": "floor", "downto": "ceil"}[n.name], a[0].float(), false)))
+	}
 	if v.kind != Int || a[0].kind != Int {
-		return Value{}, m.noConversion(n, a[0], "Integer")
+		if n.block == nil {
+			return Value{}, m.noBlock(n)
+		}
+		return Value{}, m.raise(n, "ArgumentError", "comparison of Integer with %s failed", compared(a[0]))
 	}
 	if n.name == "downto" {
 		return m.count(n, v, v.int(), a[0].int(), -1)
@@ -346,18 +422,23 @@ func upTo(m *Machine, n *call, v Value, a []Value) (Value, error) {
 }
 
 func (m *Machine) count(n *call, v Value, from, to, step int64) (Value, error) {
+	size := uint64(0)
+	if from <= to == (step > 0) || from == to {
+		size = uint64(to-from)*uint64(step) + 1 // wraps around as it should
+	}
 	if n.block == nil {
-		if err := m.checkItems(n, int(max(min((to-from)*step+1, maxItems+1), 0))); err != nil {
+		if err := m.checkItems(n, int(min(size, maxItems+1))); err != nil {
 			return Value{}, err
 		}
 	}
 	var items []Value
-	for i := from; (to-i)*step >= 0; i += step {
+	for i := from; size > 0; size-- {
 		if n.block == nil {
 			items = append(items, intValue(i))
 		} else if _, err := m.yield(n.block, intValue(i)); err != nil {
 			return Value{}, err
 		}
+		i += step
 	}
 	if n.block == nil {
 		return m.array(items), nil
@@ -381,12 +462,30 @@ func quotient(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		x, ok := integer("/", v.int(), w.int())
 		y, _ := integer("%", v.int(), w.int())
 		if !ok {
-			return Value{}, m.raise(n, "RangeError", "the result is too large: integers of more than 64 bits are not supported")
+			return Value{}, m.exceed(n, "the result is too large: integers of more than 64 bits are not supported")
 		}
 		q, r = intValue(x), intValue(y)
 	} else {
-		f := math.Floor(v.asFloat() / w.asFloat())
-		q, r = intValue(int64(f)), floatValue(v.asFloat()-f*w.asFloat())
+		x, y := v.asFloat(), w.asFloat()
+		mod := math.Mod(x, y)
+		f := x / y
+		if !math.IsInf(y, 0) || math.IsInf(x, 0) {
+			f = (x - mod) / y
+		}
+		if mod != 0 && (mod < 0) != (y < 0) {
+			mod, f = mod+y, f-1
+		}
+		f = math.Round(f)
+		if n.name == "div" {
+			f = math.Floor(x / y)
+		}
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return Value{}, m.raise(n, "FloatDomainError", "%s", formatFloat(f))
+		}
+		if math.Abs(f) >= 1<<63 {
+			return Value{}, m.exceed(n, "%s is too large: integers of more than 64 bits are not supported", formatFloat(f))
+		}
+		q, r = intValue(int64(f)), floatValue(mod)
 	}
 	if n.name == "div" {
 		return q, nil
@@ -399,6 +498,9 @@ func bit(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if v.kind != Int {
 		return Value{}, m.noMethod(n, v)
 	}
+	if a[0].kind == RangeKind || len(a) == 2 {
+		return Value{}, m.exceed(n, "a Range of bits is not supported")
+	}
 	i, err := m.intArg(n, a[0])
 	if err != nil || i < 0 {
 		return intValue(0), err
@@ -407,8 +509,14 @@ func bit(m *Machine, n *call, v Value, a []Value) (Value, error) {
 }
 
 func digits(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if v.kind != Int || v.int() < 0 {
-		return Value{}, m.raise(n, "ArgumentError", "out of domain")
+	if err := integerOnly(m, n, v); err != nil {
+		return Value{}, err
+	}
+	if v.kind == Int && v.int() < 0 {
+		return Value{}, m.raise(n, "Math::DomainError", "out of domain")
+	}
+	if len(a) == 1 {
+		return Value{}, m.exceed(n, "digits in another base are not supported")
 	}
 	items := []Value{intValue(v.int() % 10)}
 	for i := v.int() / 10; i > 0; i /= 10 {

@@ -117,7 +117,7 @@ func nilMethods() map[string]*method {
 		"to_f": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return floatValue(0), nil }},
 		"to_a": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return m.array(nil), nil }},
 		"to_h": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return m.hash(), nil }},
-		"&":    {fn: boolOp, least: 1, most: 1}, "|": {fn: boolOp, least: 1, most: 1},
+		"&":    {fn: boolOp, least: 1, most: 1}, "|": {fn: boolOp, least: 1, most: 1}, "^": {fn: boolOp, least: 1, most: 1},
 	}
 }
 
@@ -138,9 +138,9 @@ func boolOp(m *Machine, n *call, v Value, a []Value) (Value, error) {
 
 func symbolMethods() map[string]*method {
 	out := map[string]*method{
-		"to_sym": {fn: itself},
+		"to_sym": {fn: itself}, "intern": {fn: itself}, "=~": {fn: stringAt, least: 1, most: 1}, "succ": {fn: symbolSucc}, "next": {fn: symbolSucc},
 		"to_proc": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) {
-			return Value{}, m.raise(n, "NotImplementedError", "to_proc is not supported")
+			return Value{}, m.exceed(n, "to_proc is not supported")
 		}},
 		"name": {fn: objectToS}, "id2name": {fn: objectToS},
 	}
@@ -153,10 +153,10 @@ func symbolMethods() map[string]*method {
 		}}
 	}
 	basics, parts := stringBasics(), stringParts()
-	for _, name := range []string{"length", "size", "empty?", "start_with?", "end_with?", "<", "<=", ">", ">="} {
+	for _, name := range []string{"length", "size", "empty?", "start_with?", "end_with?", "<", "<=", ">", ">=", "between?", "clamp", "casecmp", "casecmp?", "match", "match?"} {
 		out[name] = basics[name]
 	}
-	out["[]"] = parts["[]"]
+	out["[]"], out["slice"] = parts["[]"], parts["[]"]
 	return out
 }
 

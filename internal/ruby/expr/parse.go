@@ -407,8 +407,10 @@ func (p *parser) unary() (node, error) {
 	}
 	arg, err := p.unary()
 	switch {
-	case err != nil || op == "+":
+	case err != nil:
 		return arg, err
+	case op == "+":
+		return newCall(off, arg, "+@"), nil
 	case op == "!":
 		return &not{off: off, arg: arg}, nil
 	case op == "~":

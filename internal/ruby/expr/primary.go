@@ -120,6 +120,9 @@ func (p *parser) methodName(recv node, safe bool) (node, error) {
 	if isConst {
 		return p.classCall(k, c)
 	}
+	if c.block == nil && c.pass == nil && mustHaveBlock(c.name, len(c.args)) {
+		return nil, p.fail(c.off, c.name+" without a block is not supported")
+	}
 	return p.special(c)
 }
 
@@ -191,7 +194,7 @@ func (p *parser) symbolBlock(off int, name string) (*block, error) {
 	lo := p.scope.max
 	p.scope.max++
 	p.mutates = p.mutates || mutating(name)
-	return &block{off: off, params: []param{{slot: lo}}, lo: lo, hi: lo + 1, body: &call{off: off, recv: &variable{off, lo}, name: name, fns: fns}}, nil
+	return &block{symbol: true, off: off, params: []param{{slot: lo}}, lo: lo, hi: lo + 1, body: &call{off: off, recv: &variable{off, lo}, name: name, fns: fns}}, nil
 }
 
 func (p *parser) primary() (node, error) {

@@ -48,7 +48,7 @@ func stringSucc(m *Machine, n *call, v Value, a []Value) (Value, error) {
 			b[i]++
 			return m.str(string(b)), nil
 		default:
-			return Value{}, m.raise(n, "NotImplementedError", "succ of %s is not supported", v.Inspect())
+			return Value{}, m.exceed(n, "succ of %s is not supported", v.Inspect())
 		}
 	}
 	return m.str(""), nil
@@ -106,7 +106,7 @@ func stringEncode(m *Machine, n *call, v Value, a []Value) (Value, error) {
 				case "replace":
 					replace = val.ToS()
 				default:
-					return Value{}, m.raise(n, "NotImplementedError", "encode(%s: …) is not supported", k.text())
+					return Value{}, m.exceed(n, "encode(%s: …) is not supported", k.text())
 				}
 			}
 			continue

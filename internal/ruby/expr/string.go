@@ -3,6 +3,8 @@ package expr
 import (
 	"strings"
 	"unicode/utf8"
+
+	"weir/internal/ruby/rx"
 )
 
 // textMethod computes a String from a String. Such a method has a twin with ! that changes
@@ -22,10 +24,10 @@ const blanks = " \t\n\v\f\r\x00"
 
 func textMethods() map[string]textMethod {
 	return map[string]textMethod{
-		"upcase":        plainText(upcase),
-		"downcase":      plainText(downcase),
-		"capitalize":    plainText(capitalize),
-		"swapcase":      plainText(func(s string) string { return strings.Map(swapCase, s) }),
+		"upcase":        letters(upcase),
+		"downcase":      letters(downcase),
+		"capitalize":    letters(capitalize),
+		"swapcase":      letters(swapCase),
 		"strip":         plainText(func(s string) string { return strings.TrimLeft(strings.TrimRight(s, blanks), blanks) }),
 		"lstrip":        plainText(func(s string) string { return strings.TrimLeft(s, blanks) }),
 		"rstrip":        plainText(func(s string) string { return strings.TrimRight(s, blanks) }),
@@ -59,7 +61,7 @@ func stringMethods() map[string]*method {
 		}, t.least, t.most}
 		out[name+"!"] = &method{func(m *Machine, n *call, v Value, a []Value) (Value, error) {
 			s, err := t.fn(m, n, v, a)
-			if err != nil || s == v.s.s {
+			if always := n.name == "reverse!" || n.name == "scrub!"; err != nil || s == v.s.s && !always {
 				return Value{}, err
 			}
 			m.mutated, v.s.s = true, s
@@ -80,7 +82,7 @@ func stringBasics() map[string]*method {
 		"*": {fn: stringRepeat, least: 1, most: 1},
 		"%": {fn: stringFormat, least: 1, most: 1},
 		"<": {fn: ordered, least: 1, most: 1}, "<=": {fn: ordered, least: 1, most: 1}, ">": {fn: ordered, least: 1, most: 1}, ">=": {fn: ordered, least: 1, most: 1},
-		"between?": {fn: between, least: 2, most: 2}, "clamp": {fn: clamp, least: 2, most: 2},
+		"between?": {fn: between, least: 2, most: 2}, "clamp": {fn: clamp, least: 1, most: 2}, "upto": {fn: stringUpTo, least: 1, most: 2}, "chr": {fn: stringChr},
 		"=~": {fn: stringAt, least: 1, most: 1}, "match": {fn: stringMatch, least: 1, most: 2}, "match?": {fn: stringMatch, least: 1, most: 2},
 		"<<": {fn: stringAppend, least: 1, most: 1}, "concat": {fn: stringAppend, most: -1}, "replace": {fn: stringReplace, least: 1, most: 1},
 		"clear": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) {
@@ -94,8 +96,8 @@ func stringBasics() map[string]*method {
 		"to_f": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) {
 			return floatValue(leadingFloat(v.s.s)), nil
 		}},
-		"to_sym":      {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return m.symbol(v.s.s), nil }},
-		"intern":      {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return m.symbol(v.s.s), nil }},
+		"to_sym":      {fn: stringToSym},
+		"intern":      {fn: stringToSym},
 		"empty?":      {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return boolValue(v.s.s == ""), nil }},
 		"length":      {fn: stringLength},
 		"size":        {fn: stringLength},
@@ -111,7 +113,7 @@ func stringBasics() map[string]*method {
 			return boolValue(v.s.enc != utf8Text || valid(v.s.s)), nil
 		}},
 		"ascii_only?": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return boolValue(ascii(v.s.s)), nil }},
-		"sum":         {fn: stringSum}, "hash": {fn: stringSum},
+		"sum":         {fn: stringSum, most: 1}, "hash": {fn: stringSum},
 		"dup": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return m.copyOf(v), nil }},
 		"+@":  {fn: itself}, "-@": {fn: itself},
 		"ipv4?": {fn: isAddress}, "ipv6?": {fn: isAddress}, "read": {fn: itself}, // what IPAddr.new and File.open give is a String here
@@ -195,37 +197,78 @@ func compared(v Value) string {
 }
 
 func between(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	lo, ok1 := m.compare(v, a[0])
-	hi, ok2 := m.compare(v, a[1])
-	if !ok1 || !ok2 {
-		return Value{}, m.raise(n, "ArgumentError", "comparison of %s with %s failed", v.class(), compared(a[0]))
+	lo, ok := m.compare(v, a[0])
+	if !ok {
+		return Value{}, m.incomparable(n, v, a[0])
 	}
-	return boolValue(lo >= 0 && hi <= 0), nil
+	if lo < 0 {
+		return boolValue(false), nil
+	}
+	hi, ok := m.compare(v, a[1])
+	if !ok {
+		return Value{}, m.incomparable(n, v, a[1])
+	}
+	return boolValue(hi <= 0), nil
 }
 
 func clamp(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	lo, ok1 := m.compare(v, a[0])
-	hi, ok2 := m.compare(v, a[1])
-	switch {
-	case !ok1 || !ok2:
-		return Value{}, m.raise(n, "ArgumentError", "comparison of %s with %s failed", v.class(), compared(a[0]))
-	case lo < 0:
-		return a[0], nil
-	case hi > 0:
-		return a[1], nil
+	if len(a) == 1 {
+		if a[0].kind != RangeKind {
+			return Value{}, m.raise(n, "TypeError", "wrong argument type %s (expected Range)", a[0].class())
+		}
+		if a[0].bits != 0 && !a[0].o.items[1].IsNil() {
+			return Value{}, m.raise(n, "ArgumentError", "cannot clamp with an exclusive range")
+		}
+		a = a[0].o.items
+	}
+	if !a[0].IsNil() && !a[1].IsNil() {
+		c, ok := m.compare(a[0], a[1])
+		if !ok {
+			return Value{}, m.incomparable(n, a[0], a[1])
+		}
+		if c > 0 {
+			return Value{}, m.raise(n, "ArgumentError", "min argument must be smaller than max argument")
+		}
+	}
+	for i, end := range a {
+		if end.IsNil() {
+			continue
+		}
+		c, ok := m.compare(v, end)
+		if !ok {
+			return Value{}, m.incomparable(n, v, end)
+		}
+		if i == 0 && c < 0 || i == 1 && c > 0 {
+			return end, nil
+		}
 	}
 	return v, nil
 }
 
 func stringAt(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if a[0].kind != RegexpKind {
-		return Value{}, m.raise(n, "TypeError", "type mismatch: %s given", a[0].class())
+	if a[0].kind == String || a[0].kind == Symbol {
+		return Value{}, m.raise(n, "TypeError", "type mismatch: String given")
+	}
+	if a[0].kind != RegexpKind { // what it is asks its own =~
+		return Value{}, nil
 	}
 	return regexpAt(m, n, a[0], []Value{v})
 }
 
 func stringMatch(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	re := a[0]
+	if len(a) == 2 {
+		if _, err := m.intArg(n, a[1]); err != nil {
+			return Value{}, err
+		}
+		return Value{}, m.exceed(n, "%s with a position is not supported", n.name)
+	}
+	if re.kind == String {
+		var err error
+		if re, err = m.makeRegexp(n, re.s.s, rx.Options{}); err != nil {
+			return Value{}, err
+		}
+	}
 	if re.kind != RegexpKind {
 		return Value{}, m.raise(n, "TypeError", "wrong argument type %s (expected Regexp)", re.class())
 	}
@@ -310,10 +353,13 @@ func stringStarts(m *Machine, n *call, v Value, a []Value) (Value, error) {
 }
 
 func stringCasecmp(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if a[0].kind != String {
-		return Value{}, m.noConversion(n, a[0], "String")
+	if a[0].kind != v.kind {
+		return Value{}, nil
 	}
 	if n.name == "casecmp?" {
+		if !valid(v.s.s) || !valid(a[0].s.s) {
+			return Value{}, m.raise(n, "ArgumentError", "input string invalid")
+		}
 		return boolValue(strings.EqualFold(v.s.s, a[0].s.s)), nil
 	}
 	return intValue(int64(strings.Compare(asciiLower(v.s.s), asciiLower(a[0].s.s)))), nil
@@ -330,6 +376,9 @@ func asciiLower(s string) string {
 
 // stringSum is sum, and a hash that is the same in every process, unlike Ruby's.
 func stringSum(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	if len(a) == 1 {
+		return Value{}, m.exceed(n, "sum of other than 16 bits is not supported")
+	}
 	if n.name == "sum" {
 		sum := int64(0)
 		for i := range len(v.s.s) {

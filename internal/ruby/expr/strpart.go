@@ -15,7 +15,7 @@ func stringParts() map[string]*method {
 		"index":   {fn: stringFind, least: 1, most: 2}, "rindex": {fn: stringFind, least: 1, most: 2},
 		"split": {fn: stringSplit, most: 2}, "scan": {fn: stringScan, least: 1, most: 1},
 		"partition": {fn: stringPartition, least: 1, most: 1}, "rpartition": {fn: stringPartition, least: 1, most: 1},
-		"chars": {fn: stringChars}, "each_char": {fn: stringChars}, "lines": {fn: stringChars}, "each_line": {fn: stringChars}, "bytes": {fn: stringChars}, "each_byte": {fn: stringChars}, "codepoints": {fn: stringChars},
+		"chars": {fn: stringChars}, "each_char": {fn: stringChars}, "lines": {fn: stringLines, most: 2}, "each_line": {fn: stringLines, most: 2}, "bytes": {fn: stringChars}, "each_byte": {fn: stringChars}, "codepoints": {fn: stringChars},
 		"ljust": {fn: stringJustify, least: 1, most: 2}, "rjust": {fn: stringJustify, least: 1, most: 2}, "center": {fn: stringJustify, least: 1, most: 2},
 		"count": {fn: stringCount, least: 1, most: -1},
 	}
@@ -64,6 +64,9 @@ func place(t *text, i, length int) (from, to int, ok bool) {
 // locate finds what the arguments of [] say: an index, an index and a length, a range, a
 // text, a regular expression with a group. ok is false if there is no such part.
 func (m *Machine) locate(n node, v Value, a []Value) (from, to int, ok bool, err error) {
+	if k := a[0].kind; len(a) == 2 && (k == String || k == RangeKind) {
+		return 0, 0, false, m.noConversion(n, a[0], "Integer")
+	}
 	switch a[0].kind {
 	case String:
 		i := strings.Index(v.s.s, a[0].s.s)
@@ -221,13 +224,20 @@ func stringFind(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if n.name == "rindex" {
 		start = len(v.s.s)
 	}
+	if a[0].kind != String && a[0].kind != RegexpKind {
+		return Value{}, m.noConversion(n, a[0], "String")
+	}
 	if len(a) == 2 {
 		i, err := m.intArg(n, a[1])
 		if err != nil {
 			return Value{}, err
 		}
 		from, _, ok := place(v.s, i, 0)
-		if !ok {
+		switch {
+		case ok:
+		case n.name == "rindex" && i > 0:
+			from = len(v.s.s)
+		default:
 			return Value{}, nil
 		}
 		start = from
@@ -243,17 +253,9 @@ func stringFind(m *Machine, n *call, v Value, a []Value) (Value, error) {
 			at = strings.LastIndex(v.s.s[:min(len(v.s.s), start+len(a[0].s.s))], a[0].s.s)
 		}
 	case RegexpKind:
-		found, err := m.findAll(n, a[0].o.x.re.re, v)
-		if err != nil {
+		var err error
+		if at, err = m.findFrom(n, a[0].o.x.re.re, v, start, n.name == "rindex"); err != nil {
 			return Value{}, err
-		}
-		for _, x := range found {
-			if n.name == "index" && x.loc[0] >= start {
-				at = x.loc[0]
-				break
-			} else if n.name == "rindex" && x.loc[0] <= start {
-				at = x.loc[0]
-			}
 		}
 	default:
 		return Value{}, m.noConversion(n, a[0], "String")
@@ -268,6 +270,11 @@ func stringFind(m *Machine, n *call, v Value, a []Value) (Value, error) {
 func stringChars(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if err := m.checkItems(n, len(v.s.s)); err != nil && n.name != "lines" && n.name != "each_line" {
 		return Value{}, err
+	}
+	if n.name == "codepoints" {
+		if err := m.wellFormed(n, v); err != nil {
+			return Value{}, err
+		}
 	}
 	var items []Value
 	for s := v.s.s; s != ""; {
@@ -349,6 +356,9 @@ func padding(pad string, n int) string {
 }
 
 func stringCount(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	if err := m.wellFormed(n, v); err != nil {
+		return Value{}, err
+	}
 	sets, err := m.charSets(n, a)
 	if err != nil {
 		return Value{}, err
@@ -382,7 +392,7 @@ func stringUnpack(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		}
 		fallthrough
 	default:
-		return Value{}, m.raise(n, "NotImplementedError", "%s %s is not supported", n.name, a[0].Inspect())
+		return Value{}, m.exceed(n, "%s %s is not supported", n.name, a[0].Inspect())
 	}
 	if n.name == "unpack" {
 		return m.strings(n, []string{out})

@@ -11,6 +11,9 @@ func stringSplit(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		}
 	}
 	var parts []string
+	if err := m.wellFormed(n, v); err != nil && limit != 1 {
+		return Value{}, err
+	}
 	switch {
 	case v.s.s == "":
 	case limit == 1:
@@ -41,7 +44,16 @@ func stringSplit(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	for limit == 0 && len(parts) > 0 && parts[len(parts)-1] == "" {
 		parts = parts[:len(parts)-1]
 	}
-	return m.strings(n, parts)
+	list, err := m.strings(n, parts)
+	if n.block == nil || err != nil {
+		return list, err
+	}
+	for _, x := range m.items(list) {
+		if _, err := m.yield(n.block, x); err != nil {
+			return Value{}, err
+		}
+	}
+	return v, nil
 }
 
 // strings makes an Array of Strings.
@@ -56,17 +68,20 @@ func (m *Machine) strings(n node, parts []string) (Value, error) {
 	return m.array(items), m.charge(n, len(parts)/8)
 }
 
+// spaces are what split takes for white space: those of strip but for NUL.
+const spaces = " \t\n\v\f\r"
+
 // splitBlanks splits at runs of white space; at most limit parts if that is above 0, and
 // with the empty part at the end if it is not 0.
 func splitBlanks(s string, limit int) []string {
 	var out []string
-	for s = strings.TrimLeft(s, blanks); s != "" && (limit <= 0 || len(out) < limit-1); {
-		i := strings.IndexAny(s, blanks)
+	for s = strings.TrimLeft(s, spaces); s != "" && (limit <= 0 || len(out) < limit-1); {
+		i := strings.IndexAny(s, spaces)
 		if i < 0 {
 			return append(out, s)
 		}
 		out = append(out, s[:i])
-		s = strings.TrimLeft(s[i:], blanks)
+		s = strings.TrimLeft(s[i:], spaces)
 	}
 	if s != "" || limit != 0 {
 		out = append(out, s)

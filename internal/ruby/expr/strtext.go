@@ -20,15 +20,40 @@ func downcase(s string) string {
 }
 
 func capitalize(s string) string {
-	_, n := utf8.DecodeRuneInString(s)
-	return strings.ToUpper(s[:n]) + downcase(s[n:])
+	r, n := utf8.DecodeRuneInString(s)
+	first := string(unicode.ToTitle(r))
+	switch r {
+	case 'ß':
+		first = "Ss"
+	case 'ŉ', 'ﬀ', 'ﬁ', 'ﬂ':
+		first = capitalize(upcase(s[:n]))
+	}
+	if n == 0 {
+		return s
+	}
+	return first + downcase(s[n:])
 }
 
-func swapCase(r rune) rune {
-	if unicode.IsUpper(r) {
-		return unicode.ToLower(r)
+func swapCase(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsUpper(r) {
+			b.WriteString(downcase(string(r)))
+		} else {
+			b.WriteString(upcase(string(r)))
+		}
 	}
-	return unicode.ToUpper(r)
+	return b.String()
+}
+
+// letters makes a textMethod that changes the case of letters. It takes only UTF-8.
+func letters(f func(s string) string) textMethod {
+	return textMethod{fn: func(m *Machine, n *call, v Value, a []Value) (string, error) {
+		if !valid(v.s.s) && v.s.enc == utf8Text {
+			return "", m.raise(n, "ArgumentError", "input string invalid")
+		}
+		return f(v.s.s), nil
+	}}
 }
 
 func chop(s string) string {
@@ -51,8 +76,23 @@ func reverse(s string) string {
 
 func textChomp(m *Machine, n *call, v Value, a []Value) (string, error) {
 	s := v.s.s
+	if len(a) == 1 && a[0].IsNil() {
+		return s, nil
+	}
 	if len(a) == 1 {
-		return strings.TrimSuffix(s, a[0].text()), m.need(n, String, a...)
+		if err := m.need(n, String, a...); err != nil {
+			return "", err
+		}
+		switch a[0].s.s {
+		case "\n":
+		case "":
+			for strings.HasSuffix(s, "\n") {
+				s = strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\r")
+			}
+			return s, nil
+		default:
+			return strings.TrimSuffix(s, a[0].s.s), nil
+		}
 	}
 	if strings.HasSuffix(s, "\n") {
 		s = s[:len(s)-1]
@@ -73,14 +113,17 @@ func textPrefix(m *Machine, n *call, v Value, a []Value) (string, error) {
 
 func textScrub(m *Machine, n *call, v Value, a []Value) (string, error) {
 	to := "\uFFFD"
+	if v.s.enc != utf8Text || valid(v.s.s) {
+		return v.s.s, nil
+	}
+	if n.block != nil && len(a) == 0 {
+		return "", m.exceed(n, "scrub with a block is not supported")
+	}
 	if len(a) == 1 && !a[0].IsNil() {
 		if err := m.need(n, String, a...); err != nil {
 			return "", err
 		}
 		to = a[0].s.s
-	}
-	if v.s.enc != utf8Text || valid(v.s.s) {
-		return v.s.s, nil
 	}
 	return m.scrub(n, v.s.s, to)
 }
@@ -141,7 +184,7 @@ type charSet struct {
 }
 
 // newCharSet reads a set: ranges such as a-z, a leading ^, \ before what stands for itself.
-func newCharSet(s string) charSet {
+func (m *Machine) newCharSet(n node, s string) (charSet, error) {
 	var c charSet
 	if len(s) > 1 && s[0] == '^' {
 		c.except, s = true, s[1:]
@@ -152,8 +195,19 @@ func newCharSet(s string) charSet {
 		case r[i] == '\\' && i+1 < len(r):
 			i++
 			c.list = append(c.list, r[i])
-		case i+2 < len(r) && r[i+1] == '-' && r[i+2] >= r[i] && len(c.list) < maxItems:
-			for x := r[i]; x <= r[i+2] && len(c.list) < maxItems; x++ {
+		case i+2 < len(r) && r[i+1] == '-':
+			to := r[i+2]
+			if to == '\\' && i+3 < len(r) {
+				i++
+				to = r[i+2]
+			}
+			if to < r[i] {
+				return c, m.raise(n, "ArgumentError", "invalid range \"%c-%c\" in string transliteration", r[i], to)
+			}
+			if err := m.checkItems(n, len(c.list)+int(to-r[i])); err != nil {
+				return c, err
+			}
+			for x := r[i]; x <= to; x++ {
 				c.list = append(c.list, x)
 			}
 			i += 2
@@ -161,7 +215,7 @@ func newCharSet(s string) charSet {
 			c.list = append(c.list, r[i])
 		}
 	}
-	return c
+	return c, nil
 }
 
 func (c charSet) index(r rune) int {
@@ -191,16 +245,30 @@ func (m *Machine) charSets(n node, a []Value) ([]charSet, error) {
 	}
 	var out []charSet
 	for _, x := range a {
-		out = append(out, newCharSet(x.s.s))
+		c, err := m.newCharSet(n, x.s.s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
 	}
 	return out, nil
 }
 
 func textTr(m *Machine, n *call, v Value, a []Value) (string, error) {
+	if err := m.wellFormed(n, v); err != nil {
+		return "", err
+	}
 	if err := m.need(n, String, a...); err != nil {
 		return "", err
 	}
-	from, to := newCharSet(a[0].s.s), newCharSet(a[1].s.s).list
+	sets, err := m.charSets(n, a)
+	if err != nil {
+		return "", err
+	}
+	from, to := sets[0], sets[1].list
+	if sets[1].except { // there ^ stands for itself
+		to = append([]rune{'^'}, to...)
+	}
 	if err := m.charge(n, len(v.s.s)*(1+len(from.list)/8)/256); err != nil {
 		return "", err
 	}
@@ -235,6 +303,9 @@ func textTr(m *Machine, n *call, v Value, a []Value) (string, error) {
 }
 
 func textDelete(m *Machine, n *call, v Value, a []Value) (string, error) {
+	if err := m.wellFormed(n, v); err != nil {
+		return "", err
+	}
 	sets, err := m.charSets(n, a)
 	if err != nil {
 		return "", err
@@ -248,6 +319,9 @@ func textDelete(m *Machine, n *call, v Value, a []Value) (string, error) {
 }
 
 func textSqueeze(m *Machine, n *call, v Value, a []Value) (string, error) {
+	if err := m.wellFormed(n, v); err != nil {
+		return "", err
+	}
 	sets, err := m.charSets(n, a)
 	if err != nil {
 		return "", err

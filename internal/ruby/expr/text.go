@@ -70,6 +70,8 @@ func (p *parser) literal(off int, open, end byte, mode escapes) (*body, error) {
 				return l, err
 			}
 			continue
+		case mode != singleQuoted && c == '#' && bareVariable(p.src[p.pos+1:]):
+			return l, p.fail(p.pos, "a variable behind # without braces is not supported: write #{…}, or \\# for the sign itself")
 		case mode != singleQuoted && strings.HasPrefix(p.src[p.pos:], "#{"):
 			n, err := p.nested()
 			if err != nil {
@@ -139,16 +141,16 @@ func regexpValue(re *pattern) Value {
 
 // words reads %w and %i.
 func (p *parser) words(t token, open, end, kind byte) (token, error) {
-	l, err := p.literal(t.off, open, end, singleQuoted)
+	from := p.pos
+	words, err := p.bareWords(t.off, open, end)
 	if err != nil {
 		return t, err
 	}
-	s, ok := l.node().(*stringLiteral)
-	if !ok || (kind == 'W' || kind == 'I') && strings.ContainsAny(s.text, `\#`) {
+	if (kind == 'W' || kind == 'I') && strings.ContainsAny(p.src[from:p.pos], `\#`) {
 		return t, p.fail(t.off, "this % literal is not supported")
 	}
 	list := &array{off: t.off}
-	for _, w := range strings.Fields(s.text) {
+	for _, w := range words {
 		if kind == 'i' || kind == 'I' {
 			list.items = append(list.items, symbolLiteral(t.off, w))
 		} else {
@@ -157,6 +159,57 @@ func (p *parser) words(t token, open, end, kind byte) (token, error) {
 	}
 	t.kind, t.node = tString, list
 	return t, nil
+}
+
+// bareWords reads words up to the closing sign. A backslash makes a blank, itself and the signs
+// part of a word.
+func (p *parser) bareWords(off int, open, end byte) ([]string, error) {
+	var words []string
+	var w []byte
+	depth, inside := 0, false
+	for ; p.pos < len(p.src); p.pos++ {
+		c := p.src[p.pos]
+		blank := strings.IndexByte(" \t\n\v\f\r", c) >= 0
+		switch {
+		case c == '\\' && p.pos+1 < len(p.src) && strings.IndexByte(" \t\n\v\f\r\\", p.src[p.pos+1]) >= 0,
+			c == '\\' && p.pos+1 < len(p.src) && (p.src[p.pos+1] == open || p.src[p.pos+1] == end):
+			p.pos++
+			w, inside = append(w, p.src[p.pos]), true
+			continue
+		case blank || c == end && depth == 0:
+			if inside {
+				words = append(words, string(w))
+			}
+			w, inside = w[:0], false
+			if !blank {
+				p.pos++
+				return words, nil
+			}
+			continue
+		case open != end && c == open:
+			depth++
+		case open != end && c == end:
+			depth--
+		}
+		w, inside = append(w, c), true
+	}
+	return nil, p.fail(off, "a list of words is not closed")
+}
+
+// bareVariable says whether Ruby takes what stands behind # for a global or instance variable.
+func bareVariable(rest string) bool {
+	name := func(s string) bool {
+		return s != "" && (s[0] == '_' || s[0] >= utf8.RuneSelf || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z')
+	}
+	switch {
+	case strings.HasPrefix(rest, "@"):
+		return name(strings.TrimPrefix(rest[1:], "@"))
+	case strings.HasPrefix(rest, "$-"):
+		return name(rest[2:])
+	case strings.HasPrefix(rest, "$") && len(rest) > 1:
+		return name(rest[1:]) || isDigit(rest[1]) || strings.IndexByte("~*$?!@/\\;,.=:<>\"&`'+", rest[1]) >= 0
+	}
+	return false
 }
 
 func symbolLiteral(off int, s string) node {

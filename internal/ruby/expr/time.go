@@ -150,6 +150,12 @@ func timeZone(m *Machine, n *call, v Value, a []Value) (Value, error) {
 // offset reads a zone argument: "+09:00", "UTC", or seconds.
 func (m *Machine) offset(n node, v Value) (*time.Location, error) {
 	if v.kind == Int {
+		if v.int() <= -86400 || v.int() >= 86400 {
+			return nil, m.raise(n, "ArgumentError", "utc_offset out of range")
+		}
+		if v.int()%60 != 0 {
+			return nil, m.exceed(n, "an offset of seconds is not supported")
+		}
 		return time.FixedZone("", int(v.int()%86400)), nil
 	}
 	if v.text() == "UTC" || v.text() == "Z" {
@@ -169,12 +175,15 @@ func timeAdd(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if !a[0].number() {
 		return Value{}, m.raise(n, "TypeError", "can't convert %s into an exact number", a[0].class())
 	}
+	if f := a[0].asFloat(); math.IsNaN(f) || math.IsInf(f, 0) {
+		return Value{}, m.raise(n, "FloatDomainError", "%s", formatFloat(f))
+	}
 	ns := math.Round(a[0].asFloat() * 1e9)
 	if n.name == "-" {
 		ns = -ns
 	}
 	if math.Abs(ns+float64(v.int())) >= math.MaxInt64 {
-		return Value{}, m.raise(n, "RangeError", "the time is out of range")
+		return Value{}, m.exceed(n, "the time is out of range")
 	}
 	add := int64(ns)
 	if a[0].kind == Int {
@@ -193,6 +202,9 @@ func timeRound(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		if digits, err = m.intArg(n, a[0]); err != nil {
 			return Value{}, err
 		}
+	}
+	if digits < 0 {
+		return Value{}, m.raise(n, "ArgumentError", "negative ndigits given")
 	}
 	unit := int64(1)
 	for i := max(digits, 0); i < 9; i++ {
@@ -296,7 +308,7 @@ func timeAt(m *Machine, n *constCall, a []Value) (Value, error) {
 		ns += int64(a[1].asFloat() * unit)
 	}
 	if !ok {
-		return Value{}, m.raise(n, "RangeError", "the time %s is out of range", a[0].ToS())
+		return Value{}, m.exceed(n, "the time %s is out of range", a[0].ToS())
 	}
 	return m.timeValue(ns, loc), nil
 }
@@ -328,7 +340,7 @@ func timeNew(m *Machine, n *constCall, a []Value) (Value, error) {
 		}
 	}
 	if parts[0] < 1678 || parts[0] > 2261 {
-		return Value{}, m.raise(n, "RangeError", "the year %d is out of range", parts[0])
+		return Value{}, m.exceed(n, "the year %d is out of range", parts[0])
 	}
 	t := time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], nsec, loc)
 	return m.timeValue(t.UnixNano(), loc), nil
@@ -361,7 +373,7 @@ func (m *Machine) moment(n node, r timefmt.Moment) (Value, error) {
 	}
 	ns, ok := nanos(r.Sec, r.Nsec)
 	if !ok {
-		return Value{}, m.raise(n, "RangeError", "the time is out of range")
+		return Value{}, m.exceed(n, "the time is out of range")
 	}
 	return m.timeValue(ns, loc), nil
 }
