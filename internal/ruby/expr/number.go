@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 )
 
 func numberMethods() map[string]*method {
@@ -161,133 +159,6 @@ func integer(op string, a, b int64) (n int64, ok bool) {
 	return r, true
 }
 
-func bitwise(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if v.kind == Float {
-		return Value{}, m.noMethod(n, v)
-	}
-	if v.kind == Uint || a[0].kind == Uint {
-		return Value{}, m.numeric(n, v, a[0])
-	}
-	if a[0].kind != Int {
-		if shift := n.name == "<<" || n.name == ">>"; shift && a[0].kind != Float {
-			return Value{}, m.noConversion(n, a[0], "Integer")
-		} else if shift {
-			f := a[0].float()
-			if math.IsNaN(f) || math.IsInf(f, 0) {
-				return Value{}, m.raise(n, "FloatDomainError", "%s", formatFloat(f))
-			}
-			return bitwise(m, n, v, []Value{intValue(int64(max(min(f, 1<<40), -1<<40)))})
-		}
-		what := a[0].class()
-		if a[0].kind == Nil || a[0].kind == Bool || a[0].kind == Float {
-			what = a[0].Inspect()
-		}
-		if a[0].kind == Float {
-			return Value{}, m.raise(n, "NoMethodError", "undefined method `%s' for %s:Float", n.name, what)
-		}
-		return Value{}, m.raise(n, "TypeError", "%s can't be coerced into Integer", what)
-	}
-	x, y := v.int(), a[0].int()
-	switch n.name {
-	case "&":
-		return intValue(x & y), nil
-	case "|":
-		return intValue(x | y), nil
-	case "^":
-		return intValue(x ^ y), nil
-	case ">>":
-		y = -y
-	}
-	switch {
-	case y <= -63:
-		return intValue(x >> 63), nil
-	case y < 0:
-		return intValue(x >> -y), nil
-	case y > 62 && x != 0 || x<<y>>y != x:
-		return Value{}, m.exceed(n, "the result is too large: integers of more than 64 bits are not supported")
-	}
-	return intValue(x << y), nil
-}
-
-// rounded is to_i, floor, ceil and round, with digits if they are given.
-func rounded(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	places := 0
-	even := false
-	if len(a) == 2 && a[1].kind != HashKind {
-		return Value{}, m.wrongCount(n, 2, 0, 1)
-	}
-	for i, x := range a {
-		if x.kind == HashKind && n.name == "round" && i == len(a)-1 && m.onlyHalf(x) {
-			m.open(x.o)
-			for i, k := range x.o.keys {
-				even = k.text() == "half" && x.o.items[i].text() == "even"
-			}
-			continue
-		}
-		var err error
-		if places, err = m.intArg(n, x); err != nil {
-			return Value{}, err
-		}
-	}
-	if v.kind == Uint || v.kind == Int && places >= 0 {
-		return v, nil
-	}
-	f := v.asFloat()
-	if v.kind == Float && places > 0 {
-		return floatValue(roundPlaces(n.name, f, min(places, 17), even)), nil
-	}
-	scale := math.Pow(10, float64(-min(places, 0)))
-	f = roundWith(n.name, f/scale, even) * scale
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return Value{}, m.raise(n, "FloatDomainError", "%s", formatFloat(f))
-	}
-	if math.Abs(f) >= 1<<63 {
-		return Value{}, m.exceed(n, "%s is too large: integers of more than 64 bits are not supported", formatFloat(f))
-	}
-	return intValue(int64(f)), nil
-}
-
-// roundPlaces rounds to decimals. The decimal text is exact where a product would not be.
-func roundPlaces(name string, f float64, places int, even bool) float64 {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return f
-	}
-	scale := math.Pow(10, float64(places))
-	r := roundWith(name, f*scale, even)
-	if name == "round" && !even { // as Ruby does: 2.675 is 2.68, though 2.675*100 is below 267.5
-		if f > 0 && (r+0.5)/scale <= f {
-			r++
-		} else if f < 0 && (r-0.5)/scale >= f {
-			r--
-		}
-	}
-	x := r / scale
-	if math.IsInf(x, 0) || math.IsNaN(x) || math.Abs(f) >= 1<<52 {
-		return f
-	}
-	if name == "floor" || name == "ceil" {
-		// f itself may already have no more places.
-		if s := strconv.FormatFloat(f, 'f', -1, 64); len(s)-strings.IndexByte(s+".", '.')-1 <= places {
-			return f
-		}
-	}
-	return x
-}
-
-func roundWith(name string, f float64, even bool) float64 {
-	switch {
-	case name == "floor":
-		return math.Floor(f)
-	case name == "ceil":
-		return math.Ceil(f)
-	case name == "round" && even:
-		return math.RoundToEven(f)
-	case name == "round":
-		return math.Round(f)
-	}
-	return math.Trunc(f)
-}
-
 func numberTest(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	f := v.asFloat()
 	switch n.name {
@@ -372,155 +243,30 @@ func numberToS(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	return m.str(strconv.FormatInt(v.int(), base)), nil
 }
 
-func numberChr(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	i := v.int()
-	if err := integerOnly(m, n, v); err != nil {
-		return Value{}, err
+// integerOnly refuses a Float as receiver of a method that Integers have.
+func integerOnly(m *Machine, n *call, v Value) error {
+	switch n.name {
+	case "chr", "times", "upto", "downto", "digits", "pow":
+		if v.kind == Float {
+			return m.noMethod(n, v)
+		}
+		if v.kind == Uint {
+			return m.numeric(n, v, v)
+		}
 	}
-	if err := m.need(n, String, a...); err != nil {
-		return Value{}, err
-	}
-	if len(a) == 1 && !strings.EqualFold(a[0].s.s, "utf-8") {
-		return Value{}, m.exceed(n, "chr(%s) is not supported", a[0].Inspect())
-	}
+	return nil
+}
+
+// addFloats adds as Kahan and Babuska do: lost is what rounding has taken from the sum.
+func addFloats(sum, x, lost float64) (Value, float64) {
+	t := sum + x
 	switch {
-	case v.kind != Int || i < 0 || i > utf8.MaxRune || len(a) == 0 && i > 255:
-		return Value{}, m.raise(n, "RangeError", "%s out of char range", v.Inspect())
-	case len(a) == 0 && i >= utf8.RuneSelf:
-		w := m.str(string([]byte{byte(i)}))
-		w.s.enc = binaryText
-		return w, nil
+	case math.IsInf(t, 0) || math.IsNaN(t):
+		return floatValue(t), 0
+	case math.Abs(sum) >= math.Abs(x):
+		lost += (sum - t) + x
+	default:
+		lost += (x - t) + sum
 	}
-	return m.str(string(rune(i))), nil
-}
-
-// times is 5.times; without a block it is the list that an enumerator would give.
-func times(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if err := integerOnly(m, n, v); err != nil {
-		return Value{}, err
-	}
-	return m.count(n, v, 0, max(v.int(), 0)-1, 1)
-}
-
-func upTo(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if err := integerOnly(m, n, v); err != nil {
-		return Value{}, err
-	}
-	if v.kind == Int && a[0].kind == Float && n.block != nil && a[0].float() > -1<<62 && a[0].float() < 1<<62 {
-		a[0] = intValue(int64(roundWith(map[string]string{"upto": "floor", "downto": "ceil"}[n.name], a[0].float(), false)))
-	}
-	if v.kind != Int || a[0].kind != Int {
-		if n.block == nil {
-			return Value{}, m.noBlock(n)
-		}
-		return Value{}, m.raise(n, "ArgumentError", "comparison of Integer with %s failed", compared(a[0]))
-	}
-	if n.name == "downto" {
-		return m.count(n, v, v.int(), a[0].int(), -1)
-	}
-	return m.count(n, v, v.int(), a[0].int(), 1)
-}
-
-func (m *Machine) count(n *call, v Value, from, to, step int64) (Value, error) {
-	size := uint64(0)
-	if from <= to == (step > 0) || from == to {
-		size = uint64(to-from)*uint64(step) + 1 // wraps around as it should
-	}
-	if n.block == nil {
-		if err := m.checkItems(n, int(min(size, maxItems+1))); err != nil {
-			return Value{}, err
-		}
-	}
-	var items []Value
-	for i := from; size > 0; size-- {
-		if n.block == nil {
-			items = append(items, intValue(i))
-		} else if _, err := m.yield(n.block, intValue(i)); err != nil {
-			return Value{}, err
-		}
-		i += step
-	}
-	if n.block == nil {
-		return m.array(items), nil
-	}
-	return v, nil
-}
-
-func quotient(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	w := a[0]
-	if err := m.numeric(n, v, w); err != nil {
-		return Value{}, err
-	}
-	if n.name == "fdiv" {
-		return floatValue(v.asFloat() / w.asFloat()), nil
-	}
-	if w.asFloat() == 0 {
-		return Value{}, m.raise(n, "ZeroDivisionError", "divided by 0")
-	}
-	var q, r Value
-	if v.kind == Int && w.kind == Int {
-		x, ok := integer("/", v.int(), w.int())
-		y, _ := integer("%", v.int(), w.int())
-		if !ok {
-			return Value{}, m.exceed(n, "the result is too large: integers of more than 64 bits are not supported")
-		}
-		q, r = intValue(x), intValue(y)
-	} else {
-		x, y := v.asFloat(), w.asFloat()
-		mod := math.Mod(x, y)
-		f := x / y
-		if !math.IsInf(y, 0) || math.IsInf(x, 0) {
-			f = (x - mod) / y
-		}
-		if mod != 0 && (mod < 0) != (y < 0) {
-			mod, f = mod+y, f-1
-		}
-		f = math.Round(f)
-		if n.name == "div" {
-			f = math.Floor(x / y)
-		}
-		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return Value{}, m.raise(n, "FloatDomainError", "%s", formatFloat(f))
-		}
-		if math.Abs(f) >= 1<<63 {
-			return Value{}, m.exceed(n, "%s is too large: integers of more than 64 bits are not supported", formatFloat(f))
-		}
-		q, r = intValue(int64(f)), floatValue(mod)
-	}
-	if n.name == "div" {
-		return q, nil
-	}
-	return m.array([]Value{q, r}), nil
-}
-
-// bit is n[i], one bit of an Integer.
-func bit(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if v.kind != Int {
-		return Value{}, m.noMethod(n, v)
-	}
-	if a[0].kind == RangeKind || len(a) == 2 {
-		return Value{}, m.exceed(n, "a Range of bits is not supported")
-	}
-	i, err := m.intArg(n, a[0])
-	if err != nil || i < 0 {
-		return intValue(0), err
-	}
-	return intValue(v.int() >> min(i, 63) & 1), nil
-}
-
-func digits(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if err := integerOnly(m, n, v); err != nil {
-		return Value{}, err
-	}
-	if v.kind == Int && v.int() < 0 {
-		return Value{}, m.raise(n, "Math::DomainError", "out of domain")
-	}
-	if len(a) == 1 {
-		return Value{}, m.exceed(n, "digits in another base are not supported")
-	}
-	items := []Value{intValue(v.int() % 10)}
-	for i := v.int() / 10; i > 0; i /= 10 {
-		items = append(items, intValue(i%10))
-	}
-	return m.array(items), nil
+	return floatValue(t), lost
 }
