@@ -23,7 +23,7 @@ func TestUnitFileOfFluentd(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(weirtest.Binary(), "run", "--log", log, "--no-supervisor", "-p", "/plugins", "--umask", "077", "--http", "off")
-	cmd.Env = append(weirtest.CleanEnv(), "FLUENT_CONF="+conf, "FLUENT_CONF_INCLUDE_DIR=", "FLUENTD_OPT=-vv --log-rotate-age 5", "PORT="+strconv.Itoa(weirtest.Port(t)))
+	cmd.Env = append(weirtest.CleanEnv(), "FLUENT_CONF="+conf, "FLUENT_CONF_INCLUDE_DIR=", "FLUENTD_OPT=-vv --log-rotate-age 5 -r helper", "PORT="+strconv.Itoa(weirtest.Port(t)))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestUnitFileOfFluentd(t *testing.T) {
 		}
 	}
 	weirtest.Eventually(t, "weir runs", holds(log, "weir is running"))
-	for _, want := range []string{"one process that uses all cores", "-p /plugins (", "--log-rotate-age 5 ("} {
+	for _, want := range []string{"one process that uses all cores", "-p /plugins (", "-r helper ("} {
 		if text, ok := holds(log, want)(); !ok {
 			t.Errorf("the log lacks %q:\n%s", want, text)
 		}
