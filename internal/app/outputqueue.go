@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"path/filepath"
 	"time"
 
 	"weir/internal/buffer"
+	"weir/internal/config"
 	"weir/internal/deliver"
 	"weir/internal/ledger"
 	"weir/internal/vfs"
@@ -27,20 +29,43 @@ func newQueue(dir string) outputQueue {
 	return outputQueue{dir: dir, book: &ledger.Book{}, lotBook: &ledger.Book{}}
 }
 
+// defaultMinFree is what file buffers leave free on a disk that is not small.
+const defaultMinFree = 256 << 20
+
+// minFree is the free-space floor of a file buffer in dir, which may not exist yet. A volume that is
+// small as a whole, as those of containers are, would be below the usual floor from the beginning.
+func minFree(b *config.Buffer, dir string) int64 {
+	if b.MinFree != nil {
+		return int64(*b.MinFree)
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		size, err := (vfs.OS{}).Capacity(at)
+		if err == nil {
+			return min(defaultMinFree, size/4)
+		}
+		if at == filepath.Dir(at) {
+			return defaultMinFree
+		}
+	}
+}
+
 // open opens the buffer and the parking lot; limit is the buffer's.
 func (q *outputQueue) open(a *App, plan *outputPlan, limit int64, tell bool) (err error) {
 	b := &plan.buffer
 	o := buffer.Options{
 		FS: vfs.OS{}, Dir: q.dir, Book: q.book, Log: a.o.Log.With("output", plan.id), Limit: limit,
-		MinFree: int64(b.MinFree), Overflow: overflow(b.Overflow), Durability: durability(b), SyncEvery: b.SyncInterval,
+		Overflow: overflow(b.Overflow), Durability: durability(b), SyncEvery: b.SyncInterval,
 		Tell: tell, Beside: Beside,
+	}
+	if q.dir != "" {
+		o.MinFree = minFree(b, q.dir)
 	}
 	if b.Compress != "text" {
 		o.Compress = b.Compress
 	}
 	lot := int64(fileLot)
 	if q.dir == "" {
-		o.FS, o.Dir, o.MinFree = vfs.NewMem(0), "buffer", 0
+		o.FS, o.Dir = vfs.NewMem(0), "buffer"
 		lot = memoryLot
 	}
 	if b.ParkingLimit != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/config"
 	"weir/internal/input/forward"
 )
 
@@ -143,11 +144,14 @@ func (r *runningOutput) takeOver(ctx context.Context) {
 	}
 	b, was := &r.plan.buffer, &r.opened
 	r.setLimits()
-	if b.Overflow != was.Overflow || b.Durability != was.Durability || b.Compress != was.Compress || b.MinFree != was.MinFree || b.SyncInterval != was.SyncInterval {
+	if b.Overflow != was.Overflow || b.Durability != was.Durability || b.Compress != was.Compress || !same(b.MinFree, was.MinFree) || b.SyncInterval != was.SyncInterval {
 		r.log.Warn("some parameters of a buffer that is in use change with the next start only", "output", r.plan.id,
 			"parameters", "overflow_action, durability, sync_interval, compress, min_free_space")
 	}
 }
+
+// same compares two sizes that may not be written.
+func same(a, b *config.Size) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func (g *generation) sameRunning(r *runningOutput) bool {
 	for _, o := range g.order {

@@ -46,7 +46,7 @@ type Buffer struct {
 	CalcNumRecords  bool           `conf:"calc_num_records" default:"true" doc:"accepted for compatibility, without effect"`
 	ChunkFormat     string         `conf:"chunk_format" enum:"auto|msgpack|text" default:"auto" doc:"accepted for compatibility, without effect"`
 	BackupDisabled  bool           `conf:"disable_chunk_backup" default:"false" doc:"accepted for compatibility: what can never be delivered is booked with its reason, not backed up"`
-	MinFree         Size           `conf:"min_free_space" default:"256m" doc:"free space that a file buffer leaves on its file system"`
+	MinFree         *Size          `conf:"min_free_space" doc:"free space that a file buffer leaves on its file system; default 256m, or a quarter of the file system if that is less"`
 	Durability      string         `conf:"durability" enum:"sync|interval|os" doc:"when an event counts as stored: after fdatasync, with one every sync_interval, or after the write; default sync for file"`
 	SyncInterval    time.Duration  `conf:"sync_interval" default:"1s" doc:"time between two fdatasync for durability interval"`
 	ParkAfter       *time.Duration `conf:"park_after" doc:"how long a stream may fail before it is parked"`

@@ -31,7 +31,7 @@ func TestBufferDefaults(t *testing.T) {
 	}
 	b := file
 	if b.FlushMode != "interval" || b.FlushInterval != time.Minute || b.Threads != 1 || b.PerStream != 1 || b.DrainOrder != "oldest_first" || b.Overflow != "throw_exception" || b.Compress != "text" ||
-		b.MinFree != 256<<20 || b.SyncInterval != time.Second || b.ParkAfter != nil || b.ParkingLimit != nil || b.BurstInterval != nil {
+		b.MinFree != nil || b.SyncInterval != time.Second || b.ParkAfter != nil || b.ParkingLimit != nil || b.BurstInterval != nil {
 		t.Errorf("%+v", b)
 	}
 	if b.RetryForever || b.RetryTimeout != 72*time.Hour || b.RetryMaxTimes != nil || b.RetryThreshold != 0.8 || b.RetryType != "exponential_backoff" || b.RetryWait != time.Second || b.RetryBase != 2 || b.RetryMaxWait != nil || !b.RetryRandomize || b.TimekeyWait != 10*time.Minute {
@@ -145,7 +145,7 @@ drain_order live_first
 	if len(d.Errors)+len(d.Warnings) > 0 {
 		t.Fatal(d.Errors, d.Warnings)
 	}
-	if b.Durability != "interval" || b.SyncInterval != 500*time.Millisecond || b.MinFree != 1<<30 || b.Compress != "zstd" || b.Overflow != "drop_newest" || *b.ParkingLimit != 32<<20 || *b.ParkAfter != 5*time.Minute || b.Threads != 8 || b.PerStream != 2 || b.DrainOrder != "live_first" {
+	if b.Durability != "interval" || b.SyncInterval != 500*time.Millisecond || *b.MinFree != 1<<30 || b.Compress != "zstd" || b.Overflow != "drop_newest" || *b.ParkingLimit != 32<<20 || *b.ParkAfter != 5*time.Minute || b.Threads != 8 || b.PerStream != 2 || b.DrainOrder != "live_first" {
 		t.Errorf("%+v", b)
 	}
 }

@@ -97,6 +97,15 @@ func (OS) Free(dir string) (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 
+// Capacity is how many bytes the file system of dir can hold in all.
+func (OS) Capacity(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("ask for the size of the file system of %s: %w", dir, err)
+	}
+	return int64(st.Blocks) * int64(st.Bsize), nil
+}
+
 // Lock implements FS with flock on a file in dir, which the kernel gives back when the
 // process ends in whatever way.
 func (OS) Lock(dir string) (io.Closer, error) {
