@@ -121,3 +121,19 @@ func decodeBuffer(s *fluentconf.Section, b *Buffer, d *Diagnostics) []string {
 	}
 	return splitKeys(s.Arg)
 }
+
+// TimekeyLayout is the time layout that tells windows of timekey apart, as out_file and s3 use
+// it in paths; "" without a timekey.
+func TimekeyLayout(timekey time.Duration) string {
+	switch {
+	case timekey == 0:
+		return ""
+	case timekey < time.Minute:
+		return "%Y%m%d%H%M%S"
+	case timekey < time.Hour:
+		return "%Y%m%d%H%M"
+	case timekey < 24*time.Hour:
+		return "%Y%m%d%H"
+	}
+	return "%Y%m%d"
+}

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// appendFloat prints f as Ruby does: the shortest digits that read back as f, in fixed
+// AppendFloatText prints f as Ruby does: the shortest digits that read back as f, in fixed
 // notation when 1e-4 <= |f| < 1e15, and up to 1e16 if there are digits behind the point, else
 // as d.de+XX, always with a decimal.
-func appendFloat(dst []byte, f float64) []byte {
+func AppendFloatText(dst []byte, f float64) []byte {
 	abs := math.Abs(f)
 	switch {
 	case f != f:
@@ -54,7 +54,7 @@ func appendJSONFloat(dst []byte, f float64, style JSONStyle) []byte {
 	if style == Oj && f == math.Trunc(f) && f >= -1<<63 && f < 1<<63 {
 		return append(strconv.AppendInt(dst, int64(f), 10), ".0"...)
 	}
-	return appendFloat(dst, f)
+	return AppendFloatText(dst, f)
 }
 
 // float reads the float whose first byte, 0xca or 0xcb, is b[i]. ok is false if it is cut off.

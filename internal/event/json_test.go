@@ -121,9 +121,9 @@ func TestFloat(t *testing.T) {
 		"9.999999999999998e+15": 9999999999999998, "0.0001": 1e-4, "9.9e-05": 9.9e-5, "0.1": 0.1, "1.5": 1.5, "100.0": 100,
 		"1.0e+20": 1e20, "123456789012345.0": 123456789012345, "1.234567890123456e+15": 1234567890123456, "0.00012": 0.00012,
 		"1.0e-05": 1e-5, "1.0": 1, "-0.0": math.Copysign(0, -1), "3.14": 3.14, "1.0e-07": 1e-7, "5.0e-324": 5e-324,
-		"1.7976931348623157e+308": math.MaxFloat64, "-Infinity": math.Inf(-1), "NaN": math.NaN(),
+		"1.7976931348623157e+308": math.MaxFloat64, "1000000000000000.5": 1e15 + 0.5, "-Infinity": math.Inf(-1), "NaN": math.NaN(),
 	} {
-		if got := string(appendFloat(nil, f)); got != want {
+		if got := string(AppendFloatText(nil, f)); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

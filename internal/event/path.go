@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -200,4 +201,24 @@ func FindKey(record []byte, key string) (value []byte, ok bool) {
 		i = end
 	}
 	return value, ok
+}
+
+// FindPair looks among n keys with values, from b[i] on, for the first with this key; key and
+// value are b[from:to]. What is malformed holds no key.
+func FindPair(b []byte, i, n int, key []byte) (from, to int, ok bool) {
+	for ; n > 0; n-- {
+		k, value, err := Bytes(b, i)
+		if err != nil {
+			return 0, 0, false
+		}
+		end, err := Skip(b, value)
+		if err != nil {
+			return 0, 0, false
+		}
+		if bytes.Equal(k, key) {
+			return i, end, true
+		}
+		i = end
+	}
+	return 0, 0, false
 }

@@ -129,7 +129,7 @@ func appendInspect(dst, b []byte, i, depth int) ([]byte, int) {
 		if !ok {
 			return dst, len(b)
 		}
-		return appendFloat(dst, f), next
+		return AppendFloatText(dst, f), next
 	case c == 0xcf && len(b)-i >= 9:
 		return strconv.AppendUint(dst, binary.BigEndian.Uint64(b[i+1:]), 10), i + 9
 	}

@@ -52,7 +52,7 @@ func drawScalar(t *rapid.T) tree {
 	case 4:
 		return rapid.Float64().Draw(t, "float")
 	case 5:
-		return rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1e14, 1e15, 1e16, 9.9e-5, 1e-4, math.NaN(), math.Inf(1), math.Inf(-1), 1 << 62, 1 << 63, -1 << 63, 1e300}).Draw(t, "float")
+		return rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1e14, 1e15, 1e15 + 0.5, 1e16 - 2, 1e16, 9.9e-5, 1e-4, math.NaN(), math.Inf(1), math.Inf(-1), 1 << 62, 1 << 63, -1 << 63, 1e300}).Draw(t, "float")
 	case 6:
 		return bin(drawString(t, "bin"))
 	case 7:
@@ -165,7 +165,7 @@ func slowFloat(f float64) string {
 	digits := strings.Replace(mant, ".", "", 1)
 	exp, _ := strconv.Atoi(e)
 	switch {
-	case exp < -4 || exp >= 15:
+	case exp < -4 || exp >= 15 && len(digits) <= exp+1:
 		rest := digits[1:]
 		if rest == "" {
 			rest = "0"

@@ -214,7 +214,7 @@ func (x *rubyRun) node(dst []byte, n *node) ([]byte, bool) {
 			}
 			key, _, _ := event.Bytes(dst, field)
 			// Two keys may have become one: the last value counts.
-			if from, to, twice := findField(dst[:field], at+1, count, key); twice {
+			if from, to, twice := event.FindPair(dst[:field], at+1, count, key); twice {
 				dst = append(dst[:from], dst[to:]...)
 				count--
 			}

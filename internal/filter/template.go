@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
@@ -266,7 +265,7 @@ func (n *node) append(dst []byte, s *subject, scratch *Scratch) []byte {
 		for i := range n.items {
 			scratch.text = n.keys[i].appendText(scratch.text[:0], s)
 			// Two keys may have become one: the last value counts.
-			if from, to, ok := findField(dst, at+1, count, scratch.text); ok {
+			if from, to, ok := event.FindPair(dst, at+1, count, scratch.text); ok {
 				dst = append(dst[:from], dst[to:]...)
 				count--
 			}
@@ -282,23 +281,4 @@ func (n *node) append(dst []byte, s *subject, scratch *Scratch) []byte {
 		return dst
 	}
 	return append(dst, n.raw...)
-}
-
-// findField looks among n keys and values from b[i] on for a key; the field is b[from:to].
-func findField(b []byte, i, n int, key []byte) (from, to int, ok bool) {
-	for ; n > 0; n-- {
-		k, value, err := event.Bytes(b, i)
-		if err != nil {
-			return 0, 0, false // cannot be: the filter wrote them
-		}
-		end, err := event.Skip(b, value)
-		if err != nil {
-			return 0, 0, false
-		}
-		if bytes.Equal(k, key) {
-			return i, end, true
-		}
-		i = end
-	}
-	return 0, 0, false
 }

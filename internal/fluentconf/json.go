@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"weir/internal/event"
 )
 
 // json reads a value that begins with '[' or '{': JSON that may span lines, with comments
@@ -200,16 +202,5 @@ func rubyNumber(n string) string {
 	if err != nil || math.IsInf(f, 0) {
 		return n
 	}
-	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e15) {
-		m, e, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
-		if !strings.Contains(m, ".") {
-			m += ".0"
-		}
-		return m + "e" + e
-	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
+	return string(event.AppendFloatText(nil, f))
 }

@@ -195,7 +195,7 @@ func (p *ltsvParser) parse(dst, line []byte) (out []byte, t event.Time, hasTime 
 			continue
 		}
 		// Of a name that comes twice the last value counts, in the place of the first.
-		if from, to, twice := fieldOf(out, at+1, count, key); twice {
+		if from, to, twice := event.FindPair(out, at+1, count, key); twice {
 			tail := append([]byte(nil), out[to:]...)
 			out = event.AppendStr(event.AppendStr(out[:from], key), value)
 			out = append(out, tail...)
@@ -218,23 +218,4 @@ func (p *ltsvParser) next(line []byte) (pair, rest []byte, more bool) {
 		return line, nil, false
 	}
 	return line[:loc[0]], line[loc[1]:], true
-}
-
-// fieldOf finds a key among n pairs from b[i] on; the pair is b[from:to].
-func fieldOf(b []byte, i, n int, key []byte) (from, to int, ok bool) {
-	for ; n > 0; n-- {
-		k, value, err := event.Bytes(b, i)
-		if err != nil {
-			return 0, 0, false // cannot be: Parse wrote them
-		}
-		end, err := event.Skip(b, value)
-		if err != nil {
-			return 0, 0, false
-		}
-		if bytes.Equal(k, key) {
-			return i, end, true
-		}
-		i = end
-	}
-	return 0, 0, false
 }

@@ -115,25 +115,8 @@ func (t *Template) UsesChunkID() bool { return t.uses[chunkID] }
 // field that the record lacks or that is nil, a tag part out of range) and stands as the
 // empty text, as in Fluentd.
 func (t *Template) Append(dst []byte, c Context) (out []byte, missing bool) {
-	var at time.Time
-	if t.uses[layout] {
-		at = t.time.shown(c.Time)
-	}
-	for i := range t.parts {
-		p := &t.parts[i]
-		switch p.kind {
-		case literal:
-			dst = append(dst, p.text...)
-		case layout:
-			dst = p.layout.Append(dst, at)
-		default:
-			var ok bool
-			if dst, ok = p.value(dst, &c); !ok {
-				missing = true
-			}
-		}
-	}
-	return dst, missing
+	out, missing, _ = t.append(dst, &c, nil)
+	return out, missing
 }
 
 // AppendPath is Append for names in a file system and for object keys, where the sender
@@ -142,7 +125,18 @@ func (t *Template) Append(dst []byte, c Context) (out []byte, missing bool) {
 // ErrUnsafePath, and dst is returned as it was. What the template's own text says is the
 // user's business.
 func (t *Template) AppendPath(dst []byte, c Context) (out []byte, missing bool, err error) {
-	start := len(dst)
+	out, missing, unsafe := t.append(dst, &c, unsafeValue)
+	if unsafe != nil {
+		return dst, false, fmt.Errorf("expand ${%s} in %q to %q: %w", unsafe.text, t.text, out[len(dst):], ErrUnsafePath)
+	}
+	if path := out[len(dst):]; climbs(path) > t.climbs { // values that are harmless alone, such as two dots from two fields
+		return dst, false, fmt.Errorf("expand %q to %q: %w", t.text, path, ErrUnsafePath)
+	}
+	return out, missing, nil
+}
+
+// append appends the name up to the first part whose value is refused, if there is one.
+func (t *Template) append(dst []byte, c *Context, refuse func(value []byte) bool) (out []byte, missing bool, refused *part) {
 	var at time.Time
 	if t.uses[layout] {
 		at = t.time.shown(c.Time)
@@ -157,16 +151,13 @@ func (t *Template) AppendPath(dst []byte, c Context) (out []byte, missing bool, 
 		default:
 			from := len(dst)
 			var ok bool
-			if dst, ok = p.value(dst, &c); !ok {
+			if dst, ok = p.value(dst, c); !ok {
 				missing = true
 			}
-			if p.kind != chunkID && unsafeValue(dst[from:]) {
-				return dst[:start], false, fmt.Errorf("expand ${%s} in %q to %q: %w", p.text, t.text, dst[from:], ErrUnsafePath)
+			if refuse != nil && p.kind != chunkID && refuse(dst[from:]) {
+				return dst, missing, p
 			}
 		}
-	}
-	if climbs(dst[start:]) > t.climbs { // values that are harmless alone, such as two dots from two fields
-		return dst[:start], false, fmt.Errorf("expand %q to %q: %w", t.text, dst[start:], ErrUnsafePath)
 	}
 	return dst, missing, nil
 }

@@ -69,7 +69,7 @@ func (p *Params) Template(names placeholder.Options) (*placeholder.Template, []p
 }
 
 func (p *Params) pattern(timekey time.Duration) (string, *placeholder.Problem) {
-	layout, number, suffix := sliceLayout(timekey), mark, ""
+	layout, number, suffix := config.TimekeyLayout(timekey), mark, ""
 	if p.SliceFormat != "" && timekey > 0 {
 		layout = p.SliceFormat
 	}
@@ -97,7 +97,7 @@ func (p *Params) pattern(timekey time.Duration) (string, *placeholder.Problem) {
 	case timekey == 0:
 		return p.Path + number + suffix + gz, nil
 	}
-	has, lacks := uses(p.Path, sliceLayout(timekey))
+	has, lacks := uses(p.Path, config.TimekeyLayout(timekey))
 	switch {
 	case p.SliceFormat != "" || !has:
 		return p.Path + "." + layout + number + suffix + gz, nil
@@ -120,19 +120,4 @@ func uses(path, layout string) (some bool, lacks string) {
 		}
 	}
 	return some, lacks
-}
-
-// sliceLayout is the time layout that tells windows of timekey apart.
-func sliceLayout(timekey time.Duration) string {
-	switch {
-	case timekey == 0:
-		return ""
-	case timekey < time.Minute:
-		return "%Y%m%d%H%M%S"
-	case timekey < time.Hour:
-		return "%Y%m%d%H%M"
-	case timekey < 24*time.Hour:
-		return "%Y%m%d%H"
-	}
-	return "%Y%m%d"
 }

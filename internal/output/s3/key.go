@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/config"
 	"weir/internal/placeholder"
 )
 
@@ -126,17 +127,10 @@ func vanishes(m string, checked bool) placeholder.Problem {
 
 // sliceLayout is the time layout of %{time_slice}.
 func (p *Params) sliceLayout(timekey time.Duration) string {
-	switch {
-	case p.TimeSliceFormat != "":
+	if p.TimeSliceFormat != "" {
 		return p.TimeSliceFormat
-	case timekey < time.Minute:
-		return "%Y%m%d%H%M%S"
-	case timekey < time.Hour:
-		return "%Y%m%d%H%M"
-	case timekey < 24*time.Hour:
-		return "%Y%m%d%H"
 	}
-	return "%Y%m%d"
+	return config.TimekeyLayout(timekey)
 }
 
 // fresh is what makes the key of one object: the same for all attempts to send it.

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -132,34 +131,7 @@ func inspectTime(t time.Time) string {
 }
 
 // formatFloat prints a Float as Ruby does.
-func formatFloat(f float64) string {
-	switch {
-	case math.IsNaN(f):
-		return "NaN"
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	}
-	a := math.Abs(f)
-	if a >= 1e15 && a < 1e16 {
-		if s := strconv.FormatFloat(f, 'f', -1, 64); strings.Contains(s, ".") {
-			return s // digits behind the point keep it from being written with an exponent
-		}
-	}
-	if a != 0 && (a < 1e-4 || a >= 1e15) {
-		m, e, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
-		if !strings.Contains(m, ".") {
-			m += ".0"
-		}
-		return m + "e" + e
-	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
-}
+func formatFloat(f float64) string { return string(event.AppendFloatText(nil, f)) }
 
 // inspectSymbol writes a Symbol as a literal.
 func inspectSymbol(s string) string {
