@@ -16,7 +16,7 @@ import (
 // streams. All together they write 10 000 lines a second; somebody reads `docker logs`
 // meanwhile.
 func TestCrowd(t *testing.T) {
-	size := map[kind]int{managed: 20, v1: 10}
+	size := map[kind]int{managed: 20, v1: 20}
 	if full {
 		size = map[kind]int{managed: 200, v1: 100}
 	}

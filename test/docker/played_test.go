@@ -17,10 +17,11 @@ import (
 	"weir/test/weirtest"
 )
 
-// stage is the plugin's process with a played engine: no root needed.
+// stage is a plugin with a played engine: a process of its own, for which no root is needed, or
+// the managed plugin of the engine that is lent, which plays along.
 type stage struct {
 	t     *testing.T
-	dir   string // short
+	dir   string // short; "" for the managed plugin
 	emu   *emulator.Server
 	gate  *gate
 	e     *player.Engine
@@ -28,6 +29,30 @@ type stage struct {
 	cmd   *exec.Cmd
 	flags []string
 	clock time.Time // of the frames that later has timed
+}
+
+// played runs a test with both kinds of plugin.
+func played(t *testing.T, o emulator.Options, test func(t *testing.T, s *stage)) {
+	t.Parallel()
+	t.Run(string(v1), func(t *testing.T) {
+		t.Parallel()
+		test(t, newStage(t, o))
+	})
+	t.Run(string(managed), func(t *testing.T) {
+		needEngine(t)
+		t.Parallel()
+		test(t, lent.rig(t, managed, o).stage())
+	})
+}
+
+// stage is a played engine for the managed plugin, beside the real one. The plugin is for others
+// too, so it is not killed.
+func (r *rig) stage() *stage {
+	r.t.Helper()
+	id := r.docker("plugin", "inspect", "-f", "{{.Id}}", r.driver)
+	e := player.New(filepath.Join(r.e.RunDir(), "plugins", id, "weir.sock"), filepath.Join(r.e.Dir, "data", "plugins", id, "propagated-mount"))
+	e.Seen = "/run/docker/logging"
+	return &stage{t: r.t, emu: r.emu, gate: r.gate, e: e, http: r.http}
 }
 
 func newStage(t *testing.T, o emulator.Options, flags ...string) *stage {
@@ -158,8 +183,10 @@ func (s *stage) lines(stream string, n int) *tally {
 // TestThrottledCreation starts 200 containers at once against an account that may create 50
 // streams a second.
 func TestThrottledCreation(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, emulator.Options{Quotas: true})
+	played(t, emulator.Options{Quotas: true}, throttledCreation)
+}
+
+func throttledCreation(t *testing.T, s *stage) {
 	const n = 200
 	var wg sync.WaitGroup
 	var names []string
@@ -181,9 +208,9 @@ func TestThrottledCreation(t *testing.T) {
 
 // TestOldBacklog has a backlog from the last three days, part of it older than a request may
 // span, and one that begins 15 days ago, which the service does not take any more.
-func TestOldBacklog(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, emulator.Options{})
+func TestOldBacklog(t *testing.T) { played(t, emulator.Options{}, oldBacklog) }
+
+func oldBacklog(t *testing.T, s *stage) {
 	s.gate.refuse()
 	now := time.Now()
 	days := s.session("days")
@@ -195,8 +222,10 @@ func TestOldBacklog(t *testing.T) {
 	for _, p := range []*player.Session{days, aged, gone} {
 		s.stop(p)
 	}
-	s.kill()
-	s.start()
+	if s.dir != "" {
+		s.kill()
+		s.start()
+	}
 	s.gate.open()
 	s.lines("days", 3000)
 	for name, all := range map[string]int{"aged": 2000, "gone": 100} {
@@ -223,9 +252,9 @@ func TestOldBacklog(t *testing.T) {
 // TestClockBack has a clock that steps back by two hours and forth again. The service takes
 // the events of a request only in order of their times, so what was written before a step
 // may arrive behind what was written after it; but nothing is lost.
-func TestClockBack(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, emulator.Options{})
+func TestClockBack(t *testing.T) { played(t, emulator.Options{}, clockBack) }
+
+func clockBack(t *testing.T, s *stage) {
 	p := s.session("x")
 	q := s.session("traces", `awslogs-multiline-pattern=^\d{4}-`)
 	now := time.Now()
@@ -280,9 +309,9 @@ func TestClockBack(t *testing.T) {
 
 // TestTornFrame has bytes in a pipe that are no frames, as a reader leaves that died in the
 // middle of one.
-func TestTornFrame(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, emulator.Options{})
+func TestTornFrame(t *testing.T) { played(t, emulator.Options{}, tornFrame) }
+
+func tornFrame(t *testing.T, s *stage) {
 	p := s.session("x", "weir-loss-notice=json")
 	s.write(p, "x", 0, 10, s.later(), time.Millisecond)
 	torn := player.AppendFrame(nil, player.Stdout, time.Now(), []byte(strings.Repeat("t", 300)), nil)

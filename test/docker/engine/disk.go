@@ -76,8 +76,12 @@ const (
 )
 
 // Cut takes the power from the disk that the engine has mounted at dir: what was not written
-// out by now never will be. Who uses it gets errors, for the moment until Crash.
+// out by now never will be. All processes of the engine are stopped before, for Crash to kill:
+// with the power they end in the same moment, and do nothing on a disk that is no more.
 func (d *Disk) Cut(e *Engine, dir string) error {
+	if err := e.freeze(); err != nil {
+		return err
+	}
 	f, err := os.Open(e.Path(dir))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,6 +123,40 @@ func children() map[int][]int {
 		}
 	}
 	return all
+}
+
+// freeze stops all processes of the engine, plugins and containers too, where they are.
+func (e *Engine) freeze() error {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		var running []int
+		for _, pid := range descendants(e.holder.Process.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+			if !stopped(pid) {
+				running = append(running, pid)
+			}
+		}
+		if len(running) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("processes %v do not stop", running)
+		}
+	}
+}
+
+// stopped says whether all threads of a process are stopped, or gone.
+func stopped(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		if state, _, _ := bytes.Cut(bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:]), []byte{' '}); !bytes.ContainsAny(state, "TtZX") {
+			return false
+		}
+	}
+	return true
 }
 
 // waitGone waits until a process that was killed is no more.

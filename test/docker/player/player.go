@@ -6,6 +6,7 @@ package player
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -27,6 +28,7 @@ import (
 // Engine is the player. Its methods may be used from any goroutine.
 type Engine struct {
 	Dir    string // for pipes
+	Seen   string // Dir as the plugin sees it; "": as we do
 	client http.Client
 }
 
@@ -85,6 +87,7 @@ type Session struct {
 	File string // of the pipe
 	ID   string // of the container
 	e    *Engine
+	seen string // File as the plugin sees it
 	pipe *os.File
 }
 
@@ -97,7 +100,8 @@ func ContainerID() string {
 
 // Start starts the logging of a container with these options.
 func (e *Engine) Start(id, name string, config map[string]string) (*Session, error) {
-	s := &Session{File: filepath.Join(e.Dir, ContainerID()), ID: id, e: e}
+	file := ContainerID()
+	s := &Session{File: filepath.Join(e.Dir, file), seen: filepath.Join(cmp.Or(e.Seen, e.Dir), file), ID: id, e: e}
 	if err := syscall.Mkfifo(s.File, 0o700); err != nil {
 		return nil, err
 	}
@@ -106,7 +110,7 @@ func (e *Engine) Start(id, name string, config map[string]string) (*Session, err
 	if s.pipe, err = os.OpenFile(s.File, os.O_RDWR|syscall.O_NONBLOCK, 0o700); err != nil {
 		return nil, err
 	}
-	err = e.Call("/LogDriver.StartLogging", map[string]any{"File": s.File, "Info": map[string]any{
+	err = e.Call("/LogDriver.StartLogging", map[string]any{"File": s.seen, "Info": map[string]any{
 		"Config": config, "ContainerID": id, "ContainerName": "/" + name, "ContainerEntrypoint": "/writer", "ContainerArgs": []string{"lines"},
 		"ContainerImageID": "sha256:" + ContainerID(), "ContainerImageName": "writer:latest", "ContainerCreated": time.Now().UTC(),
 		"ContainerEnv": []string{"PATH=/"}, "ContainerLabels": map[string]string{"service": "bench"}, "LogPath": "", "DaemonName": "docker",
@@ -129,7 +133,7 @@ func (s *Session) Full(deadline time.Time) error { return s.pipe.SetWriteDeadlin
 
 // Stop ends the logging in order, as when a container has ended.
 func (s *Session) Stop() error {
-	err := s.e.Call("/LogDriver.StopLogging", map[string]string{"File": s.File}, nil)
+	err := s.e.Call("/LogDriver.StopLogging", map[string]string{"File": s.seen}, nil)
 	_ = s.pipe.Close() // only now does the plugin see the end
 	_ = os.Remove(s.File)
 	return err
