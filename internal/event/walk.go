@@ -137,6 +137,9 @@ func skip(b []byte, i, n, depth int) (int, error) {
 // IsMap says whether c begins a map.
 func IsMap(c byte) bool { return c&0xf0 == 0x80 || c == 0xde || c == 0xdf }
 
+// IsText says whether c begins a str.
+func IsText(c byte) bool { return c&0xe0 == 0xa0 || c >= 0xd9 && c <= 0xdb }
+
 // IsBin says whether c begins binary data.
 func IsBin(c byte) bool { return c >= 0xc4 && c <= 0xc6 }
 

@@ -3,6 +3,7 @@ package parser
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -97,11 +98,14 @@ func (c *shared) value(dst, key, v []byte) ([]byte, error) {
 
 func (c *converter) append(dst, key, v []byte) ([]byte, error) {
 	if c.kind == "time" {
-		t, has, _ := c.times.read(v)
-		if !has {
-			return event.AppendNil(dst), nil
+		t, has, ok := c.times.read(v)
+		switch {
+		case has:
+			return event.AppendTime(dst, t), nil
+		case ok && event.IsText(v[0]): // no number: Ruby's to_i
+			return event.AppendTime(dst, 0), nil
 		}
-		return event.AppendTime(dst, t), nil
+		return event.AppendNil(dst), nil
 	}
 	if v[0] == 0xcb && (c.kind == "integer" || c.kind == "float") {
 		f := math.Float64frombits(binary.BigEndian.Uint64(v[1:]))
@@ -118,7 +122,7 @@ func (c *converter) append(dst, key, v []byte) ([]byte, error) {
 	case "string":
 		return event.AppendStr(dst, text), nil
 	case "integer":
-		return event.AppendInt(dst, leadingInt(text)), nil
+		return appendLeadingInt(dst, text), nil
 	case "float":
 		return event.AppendFloat(dst, leadingFloat(text)), nil
 	case "bool":
@@ -154,13 +158,33 @@ func splitArray(dst, text []byte, delimiter string) []byte {
 // leadingInt is Ruby's to_i: the number at the beginning, 0 if there is none. Numbers of more
 // than 64 bits stop at the largest.
 func leadingInt(text []byte) int64 {
+	n, _ := strconv.ParseInt(string(leadingDigits(text)), 10, 64) // gives the largest on overflow, 0 else
+	return n
+}
+
+// appendLeadingInt appends what Ruby's to_i gives; numbers of more than 64 bits as floats.
+func appendLeadingInt(dst, text []byte) []byte {
+	digits := string(leadingDigits(text))
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !errors.Is(err, strconv.ErrRange) {
+		return event.AppendInt(dst, n)
+	}
+	if n, err := strconv.ParseUint(strings.TrimPrefix(digits, "+"), 10, 64); err == nil {
+		return event.AppendUint(dst, n)
+	}
+	f, _ := strconv.ParseFloat(digits, 64)
+	return event.AppendFloat(dst, f)
+}
+
+// leadingDigits are the digits at the beginning, with their sign and without underscores.
+func leadingDigits(text []byte) []byte {
 	text = bytes.TrimLeft(text, " \t\n\v\f\r")
 	end := 0
 	if end < len(text) && (text[end] == '-' || text[end] == '+') {
 		end++
 	}
 	digits := append(make([]byte, 0, 24), text[:end]...)
-	for ; end < len(text) && len(digits) < 24; end++ {
+	for ; end < len(text) && len(digits) < 400; end++ {
 		if text[end] == '_' && end > 0 && end+1 < len(text) && text[end-1] != '_' {
 			continue
 		}
@@ -169,8 +193,7 @@ func leadingInt(text []byte) int64 {
 		}
 		digits = append(digits, text[end])
 	}
-	n, _ := strconv.ParseInt(string(digits), 10, 64) // gives the largest on overflow, 0 else
-	return n
+	return digits
 }
 
 // leadingFloat is Ruby's to_f.
@@ -183,7 +206,7 @@ func leadingFloat(text []byte) float64 {
 			break
 		}
 		if c >= '0' && c <= '9' {
-			if _, err := strconv.ParseFloat(strings.ReplaceAll(string(text[:n]), "_", ""), 64); err == nil {
+			if _, err := strconv.ParseFloat(strings.ReplaceAll(string(text[:n]), "_", ""), 64); err == nil || errors.Is(err, strconv.ErrRange) {
 				end = n
 			}
 		}

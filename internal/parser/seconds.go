@@ -34,7 +34,7 @@ func timeOf(v []byte, whole bool) (t event.Time, has, ok bool) {
 
 // secondsOf reads a text that is a number.
 func secondsOf(text []byte, whole bool) (t event.Time, ok bool) {
-	sec, frac, _ := bytes.Cut(text, []byte{'.'})
+	sec, frac, _ := bytes.Cut(bytes.TrimSpace(text), []byte{'.'})
 	seconds, n := number(sec, 10)
 	if n == 0 || n != len(sec) || seconds > math.MaxUint32 {
 		return 0, false

@@ -192,8 +192,8 @@ func (b *builder) timeReader(kind, format string, p *Common) timeReader {
 
 func (b *builder) layout(format string) timeLayout {
 	switch format {
-	case "unixtime", "float":
-		return timeLayout{seconds: true, whole: format == "unixtime"}
+	case "unixtime", "float": // the same among layouts, decimals count
+		return timeLayout{seconds: true}
 	case "%iso8601":
 		return timeLayout{iso: true}
 	}

@@ -50,7 +50,7 @@ func TestTypes(t *testing.T) {
 		{"@type json\ntime_format %iso8601\ntime_key ts", `{"ts":"2013-02-28T03:00:00.5Z","a":1}`, `{"a":1}`, feb + 5e8},
 		{"@type json\ntime_format %Y-%m-%dT%H:%M:%S.%NZ\nutc true", `{"time":"2013-02-28T03:00:00.123456789Z","a":1}`, `{"a":1}`, feb + 123456789},
 		{"@type json\ntime_format %s", `{"time":"1362020400"}`, `{}`, feb},
-		{"@type json\ntime_type mixed\ntime_format_fallbacks unixtime,%Y-%m-%d %H:%M:%S", `{"time":1362020400.7}`, `{}`, feb},
+		{"@type json\ntime_type mixed\ntime_format_fallbacks unixtime,%Y-%m-%d %H:%M:%S", `{"time":1362020400.7}`, `{}`, feb + 7e8},
 		{"@type json\ntime_type mixed\ntime_format_fallbacks unixtime,%Y-%m-%d %H:%M:%S", `{"time":"2013-02-28 12:00:00"}`, `{}`, feb},
 		{"@type json\ntime_type string", `{"time":5}`, "", 0},
 		{"@type csv\nkeys a,b,c\ntypes b:integer", `x,5,"q""r, s"`, `{"a":"x","b":5,"c":"q\"r, s"}`, noTime},
