@@ -142,7 +142,10 @@ func TestRecorded(t *testing.T) {
 		t.Fatal("no recorded cases", err)
 	}
 	for _, name := range names {
-		for _, c := range readRecorded(t, name) {
+		for i, c := range readRecorded(t, name) {
+			if testing.Short() && i%4 != 0 { // the race detector's run: what events become has been compared
+				continue
+			}
 			t.Run(strings.TrimSuffix(filepath.Base(name), ".txt")+"/"+c.name, func(t *testing.T) { c.run(t) })
 		}
 	}
