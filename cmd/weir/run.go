@@ -27,7 +27,7 @@ func runRun(args []string, stdout, stderr io.Writer) int {
 
 Runs a configuration file until SIGTERM or SIGINT: then inputs stop, what waits is sent
 for as long as shutdown_grace in <system> allows (25 s), and the rest stays in file
-buffers. SIGHUP reads the file again, all or nothing. SIGUSR1 sends what waits at once
+buffers. SIGHUP and SIGUSR2 read the file again, all or nothing. SIGUSR1 sends what waits at once
 and opens the log file again. Fluentd's flags are accepted; FLUENTD_OPT may hold more.
 `); !ok {
 		return code
@@ -124,7 +124,7 @@ func serve(s *setup, plan *app.Plan, o app.Options) int {
 	}
 	// Signals from here on are for us: one that arrives during the start is not lost.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
 	if err := a.Start(); err != nil {
 		o.Log.Error("weir cannot start", "error", err)
@@ -142,7 +142,7 @@ func serve(s *setup, plan *app.Plan, o app.Options) int {
 			return exitOK
 		case sig := <-signals:
 			switch sig {
-			case syscall.SIGHUP:
+			case syscall.SIGHUP, syscall.SIGUSR2: // to Fluentd the latter is the graceful one; here both are
 				reload(a, s, o.Log)
 			case syscall.SIGUSR1:
 				if s.log != nil {

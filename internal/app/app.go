@@ -220,8 +220,8 @@ func (a *App) report() {
 	left := false
 	for _, r := range a.gen.order {
 		s := r.sheet()
+		left = left || r.left+r.unstored > 0
 		if r.left > 0 {
-			left = true
 			a.o.Log.Warn("events were not delivered", "output", r.plan.id, "events", r.left, "where", r.where())
 		}
 		a.o.Log.Info("books", "output", r.plan.id, "admitted", s.Admitted, "delivered", s.Delivered, "filtered", s.Filtered,

@@ -138,8 +138,9 @@ func (r *runningOutput) finish(ctx context.Context, q *outputQueue) {
 }
 
 // close closes the buffers, the delivery of which has ended, and says how many events are
-// left. What is in memory is dropped.
-func (q *outputQueue) close() (left uint64) {
+// left, and how many could not be stored. What is in memory is dropped. When ctx is done a
+// disk that cannot be written is not waited for.
+func (q *outputQueue) close(ctx context.Context) (left, unstored uint64) {
 	for _, b := range []*buffer.Buffer{q.buf, q.lot} {
 		if b == nil {
 			continue
@@ -149,15 +150,20 @@ func (q *outputQueue) close() (left uint64) {
 			b.DropRest(ledger.Shutdown)
 		}
 	}
-	q.discard()
-	return left
+	q.shut(ctx)
+	if q.dir != "" {
+		unstored = min(left, q.buf.Stats().Unstored)
+	}
+	return left - unstored, unstored
 }
 
-// discard closes the buffers.
-func (q *outputQueue) discard() {
-	_ = q.buf.Close(context.Background()) // logged by the buffer: nobody can do more about it here
+// discard closes the buffers before anything is appended.
+func (q *outputQueue) discard() { q.shut(context.Background()) }
+
+func (q *outputQueue) shut(ctx context.Context) {
+	_ = q.buf.Close(ctx) // logged by the buffer: nobody can do more about it here
 	if q.lot != nil {
-		_ = q.lot.Close(context.Background())
+		_ = q.lot.Close(ctx)
 	}
 }
 

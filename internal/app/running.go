@@ -27,6 +27,7 @@ type runningOutput struct {
 	tells     bool           // likewise: it keeps gaps until they are told
 	gone      bool           // a reload has given its buffers to another
 	left      uint64         // events that were not delivered, after stop
+	unstored  uint64         // and those that are not even in the buffer, of which the log has spoken
 
 	outputQueue              // the only one, or the live one
 	backlog     *outputQueue // of drain_order live_first, or what it has left; nil: none
@@ -245,9 +246,11 @@ func (r *runningOutput) stop(ctx context.Context) {
 		wg.Go(func() { r.finish(ctx, q) })
 	}
 	wg.Wait()
-	r.left = 0
+	r.left, r.unstored = 0, 0
 	for _, q := range r.queues() {
-		r.left += q.close()
+		left, unstored := q.close(ctx)
+		r.left += left
+		r.unstored += unstored
 	}
 	r.closeOutputs()
 }

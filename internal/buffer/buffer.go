@@ -174,6 +174,7 @@ type Stats struct {
 	PendingEvents uint64
 	PendingBytes  uint64    // of the entries of unsettled batches, approximately
 	Oldest        time.Time // when the oldest pending batch was accepted; zero if none
+	Unstored      uint64    // events that are not on disk yet
 	Balance       int64     // admitted - ended - PendingEvents, read in one instant: must be 0
 	Stored        Seq       // everything up to here is stored
 	Mark          Seq       // everything up to here has ended

@@ -265,7 +265,7 @@ func (b *Buffer) Seal(ctx context.Context) error {
 	b.mu.Unlock()
 	b.kickCommitter()
 	if err := b.WaitStored(ctx, last); err != nil {
-		return fmt.Errorf("store the rest of buffer %s: %w", b.o.Dir, err)
+		return fmt.Errorf("store the last %d events of buffer %s: %w", b.Stats().Unstored, b.o.Dir, err)
 	}
 	return nil
 }

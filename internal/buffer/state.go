@@ -167,6 +167,7 @@ func (b *Buffer) Stats() Stats {
 		Limit:         b.limit,
 		Segments:      len(b.segments),
 		PendingEvents: pending,
+		Unstored:      b.next.Events - b.stored.Events,
 		Balance:       sheet.Pending() - int64(pending),
 		Stored:        Seq(b.stored.Seq - 1),
 		Mark:          Seq(b.mark.Seq - 1),

@@ -39,12 +39,13 @@ func stream(t *testing.T, s *weirtest.Sender) (stop func()) {
 	}
 }
 
-// reload puts a configuration in place and waits until weir has taken or refused it.
+// reload puts a configuration in place and waits until weir has taken or refused it. The two
+// signals mean the same and take turns.
 func reload(t *testing.T, w *weirtest.Weir, config, line string) {
 	t.Helper()
 	before := len(w.Lines("", line))
 	w.SetConfig(config)
-	w.Signal(syscall.SIGHUP)
+	w.Signal([]syscall.Signal{syscall.SIGHUP, syscall.SIGUSR2}[before%2])
 	weirtest.Eventually(t, "the log says: "+line, func() (string, bool) {
 		n := len(w.Lines("", line))
 		return fmt.Sprint(n-before, " new lines"), n > before
