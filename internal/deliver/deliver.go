@@ -134,6 +134,7 @@ type Deliverer struct {
 	giveUp   bool        // … or does nothing but fail
 	left     int         // pieces of lanes that were given up for this run
 	readDone bool
+	readTo   buffer.Seq // what the lanes have got
 	stopped  bool
 	stopping chan struct{} // closed when workers need no slot any more
 	over     bool          // it is

@@ -61,6 +61,7 @@ type fake struct {
 	window   int   // pieces that may wait; default maxPieces
 	spanned  bool  // entries may not stand beside others: each fills a request
 	byNumber uint32
+	slow     time.Duration // the reader takes for a batch
 	// answer decides about a request; nil accepts all.
 	answer func(lane string, ns []uint32) output.Result
 
@@ -95,6 +96,9 @@ type told struct {
 type fakeSplitter struct{ f *fake }
 
 func (s *fakeSplitter) Split(b event.Batch, add func([]byte, output.Run)) {
+	if s.f.slow > 0 {
+		time.Sleep(s.f.slow)
+	}
 	if s.f.byNumber == 0 {
 		add([]byte(b.Tag), output.Run{Len: len(b.Entries), Count: b.Count})
 		return

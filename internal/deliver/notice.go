@@ -23,6 +23,7 @@ type loss struct {
 	refused int           // times that the service has not taken the notice
 	alone   bool          // it is sent by itself, since it was refused in company
 	stale   bool          // its lane has met the retry limit
+	since   time.Time     // when it was first refused together with all events of its request
 }
 
 // gap is a gap of the buffer of which some lanes are still to be told.
@@ -37,6 +38,9 @@ const (
 	laneHeld  = 4 << 10  // parts of a lane
 	mostHeld  = 32 << 10 // parts of all lanes: a megabyte
 )
+
+// growTime is how long a gap may grow at most, request by request, before it is told of.
+const growTime = 30 * time.Second
 
 // The waits after a notice that the service does not take although it takes events.
 const (
@@ -86,6 +90,21 @@ func (o *loss) join(p *loss) {
 	o.parts = append(o.parts, p.parts...)
 	o.refused = max(o.refused, p.refused)
 	o.alone, o.stale = o.alone || p.alone, o.stale || p.stale
+	if o.since.IsZero() {
+		o.since = p.since
+	}
+}
+
+// grows says that the service has refused a notice and all events around it, n of which are
+// in more: that is no fault of the notice, which stands at their time. It is one gap, and it goes on.
+func (o *loss) grows(more *loss, n int) bool {
+	if more == nil || more.Events != uint64(n) {
+		return false
+	}
+	if o.since.IsZero() {
+		o.since = time.Now()
+	}
+	return time.Since(o.since) < growTime
 }
 
 // marked is the sum of the marks among some pieces; nil if there are none.
@@ -352,6 +371,8 @@ func (d *Deliverer) accepted(f *flight, res output.Result) {
 	var told []buffer.Seq
 	switch {
 	case f.told == nil:
+	case res.Untold && f.told.grows(o, f.events):
+		o = joined(f.told, o)
 	case res.Untold:
 		f.told.refused++
 		f.told.alone = f.told.refused == 1

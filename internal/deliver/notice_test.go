@@ -102,6 +102,96 @@ func TestNoticeGoesWithTheNextRequest(t *testing.T) {
 	})
 }
 
+// TestOneGapOfManyRequests has a backlog of which the service takes nothing in one request
+// after the other, nor a notice that stands among these events. That is one gap.
+func TestOneGapOfManyRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		young int // events behind
+		sends int
+	}{"young events behind": {50, 11}, "nothing behind": {0, 11}} {
+		synctest.Test(t, func(t *testing.T) {
+			out := newFake()
+			out.limit = 100
+			out.answer = func(_ string, ns []uint32) output.Result {
+				if len(ns) > 0 && ns[0] < 1000 {
+					return rejects(0, len(ns))
+				}
+				return output.Result{}
+			}
+			young := false
+			out.takes = func(lane string, _ output.Notice, events int) bool {
+				// Alone it has the time of the clock.
+				young = young || len(out.accepted[lane]) > 0
+				return young || events == 0 || c.young > 0 && out.sends > 10
+			}
+			r := newRig(t, out, telling)
+			for i := range uint32(10) {
+				r.append(batch("a", i*100, 100))
+			}
+			if c.young > 0 {
+				r.append(batch("a", 1000, c.young))
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			got := out.heard("a")
+			if len(got) != 1 || got[0].Events != 1000 || got[0].at != 0 || out.sends != c.sends || len(out.got("a")) != c.young {
+				t.Errorf("%s: %d requests, notices %+v", name, out.sends, got)
+			}
+			if s := r.book.Sheet(); s.Rejected[ledger.TooOld] != 1000 || r.buf.Stats().PendingEvents != 0 {
+				t.Errorf("%s: %+v", name, s)
+			}
+			r.stop(time.Minute)
+		})
+	}
+}
+
+// TestHurriedGap has the same where everything is due at once and the reader brings little at
+// a time, as of a container that has ended: the notice waits for what the reader brings.
+func TestHurriedGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		out.limit, out.slow = 100, time.Millisecond
+		out.answer = func(_ string, ns []uint32) output.Result { return rejects(0, len(ns)) }
+		out.takes = func(_ string, _ output.Notice, events int) bool { return events == 0 }
+		r := newRig(t, out, func(o *Options) { o.Tell, o.ReadAhead = true, 1000 })
+		for i := range uint32(20) {
+			r.append(batch("a", i*100, 100)) // one by one, so that each is read by itself
+			time.Sleep(300 * time.Microsecond)
+			r.d.Flush()
+		}
+		for range 100 {
+			time.Sleep(300 * time.Microsecond)
+			r.d.Flush()
+		}
+		time.Sleep(2 * time.Second)
+		if got := out.heard("a"); len(got) != 1 || got[0].Events != 2000 {
+			t.Errorf("notices %+v", got)
+		}
+		r.stop(time.Minute)
+	})
+}
+
+// TestGapThatDoesNotEnd has events that the service refuses for ever: the stream is told now and
+// then.
+func TestGapThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		out.answer = func(_ string, ns []uint32) output.Result { return rejects(0, len(ns)) }
+		out.takes = func(_ string, _ output.Notice, events int) bool { return events == 0 }
+		out.limit = 10
+		r := newRig(t, out, func(o *Options) { o.Tell, o.Linger.Events = true, 10 })
+		for i := range uint32(300) {
+			r.append(batch("a", i*10, 10)) // a full request
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if n := len(out.heard("a")); n < 4 || n > 7 || out.sum("a") != 3000 {
+			t.Errorf("%d notices of %d events in 150 seconds", n, out.sum("a"))
+		}
+		r.stop(time.Minute)
+	})
+}
+
 func TestGapIsToldAtItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()

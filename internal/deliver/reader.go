@@ -79,6 +79,10 @@ func (r *reader) next() bool {
 		}
 		r.item.Live(r.part) // what has not ended before a restart
 	}
+	to := buffer.Seq(0)
+	if n := len(items); n > 0 {
+		to = items[n-1].Seq
+	}
 	b.Release()
 	if len(r.lost) > 0 {
 		d.settle("", r.lost)
@@ -86,7 +90,7 @@ func (r *reader) next() bool {
 	if d.o.Tell {
 		d.unburden()
 	}
-	return r.handOver()
+	return r.handOver(to)
 }
 
 func (r *reader) splitPart(b event.Batch, off int, first uint32) {
@@ -106,11 +110,13 @@ func (r *reader) addRun(key []byte, run output.Run) {
 	r.cuts = append(r.cuts, cut{off, len(r.keys), r.item.Ref(r.off+run.Off, run.Len, span), r.due, r.tag})
 }
 
-// handOver moves the cuts into their lanes and waits while too much is waiting there.
-func (r *reader) handOver() bool {
+// handOver moves the cuts into their lanes, which have all up to to then, and waits while too
+// much is waiting there.
+func (r *reader) handOver(to buffer.Seq) bool {
 	d := r.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.readTo = max(d.readTo, to)
 	for i := range r.cuts {
 		c := &r.cuts[i]
 		d.enqueue(r.keys[c.keyOff:c.keyEnd], piece{Ref: c.ref, due: c.due, tag: c.tag})

@@ -215,8 +215,11 @@ func (d *Deliverer) dueAt(l *lane) int64 {
 	if l.marks > 0 && l.marks == l.waiting() && l.pieces[l.head].loss.refused > 1 && !d.draining {
 		return l.due() // a notice that is not taken must not be tried all the time
 	}
-	if d.hurry || l.parked || l.attempts > 0 || l.limit > 0 || d.isFull(l) || l.pieces[l.head].Seq <= l.flushTo {
+	if d.hurry || l.parked || l.attempts > 0 || l.limit > 0 || d.isFull(l) {
 		return 0
+	}
+	if l.pieces[l.head].Seq <= l.flushTo && !(l.marks == l.waiting() && d.readTo < d.o.Buffer.Stats().Stored) {
+		return 0 // but with a notice goes what the reader is about to bring
 	}
 	return l.due()
 }

@@ -215,7 +215,7 @@ func oldBacklog(t *testing.T, s *stage) {
 	now := time.Now()
 	days := s.session("days")
 	s.write(days, "days", 0, 3000, now.Add(-72*time.Hour), 72*time.Hour/3000)
-	aged := s.session("aged", "weir-loss-notice=json")
+	aged := s.session("aged", "weir-loss-notice=json", "awslogs-force-flush-interval-seconds=5")
 	s.write(aged, "aged", 0, 2000, now.Add(-20*24*time.Hour), 20*24*time.Hour/2000)
 	gone := s.session("gone", "weir-loss-notice=text") // nothing of it can be delivered
 	s.write(gone, "gone", 0, 100, now.Add(-30*24*time.Hour), time.Second)
@@ -235,7 +235,8 @@ func oldBacklog(t *testing.T, s *stage) {
 			return a.String(), a.lines+told(t, a.notices) >= all
 		})
 		t.Logf("%s: %s", name, a)
-		if a.lines+told(t, a.notices) != all || a.twice+a.disorder+len(a.other) > 0 || len(a.notices) == 0 {
+		// One gap, although it takes several requests to find that out, as none spans a day.
+		if a.lines+told(t, a.notices) != all || a.twice+a.disorder+len(a.other) > 0 || len(a.notices) != 1 {
 			t.Errorf("%s: %s", name, a)
 		}
 		for _, n := range a.notices {

@@ -147,7 +147,8 @@ func (s *session) takeOver() error {
 	if len(h.state) > 0 {
 		if err := s.lines.Restore(h.state); err != nil {
 			s.log.Warn("what an earlier process held of incomplete events cannot be read and is lost", "error", err)
-			s.spool.Miss(s.tags[0], ledger.WireLoss, 1, uint64(len(h.state)), 0, 0)
+			now := event.FromTime(time.Now())
+			s.spool.Miss(s.tags[0], ledger.WireLoss, 1, uint64(len(h.state)), now, now)
 		}
 	}
 	var missing []event.Batch

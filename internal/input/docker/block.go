@@ -42,7 +42,7 @@ func (s *session) compose(d *draft, raw []byte, final bool, c *Counts) (at int) 
 		if skip <= 0 {
 			break
 		}
-		d.lose(0, 1, uint64(skip), wireTime(int64(s.reads)))
+		d.lose(0, 1, uint64(skip), wireTime(s.around(raw, at+skip, now)))
 		c.Lost++
 		c.LostBytes += uint64(skip)
 		at += skip
@@ -52,6 +52,18 @@ func (s *session) compose(d *draft, raw []byte, final bool, c *Counts) (at int) 
 	}
 	c.Bytes += uint64(at)
 	return at
+}
+
+// around is a time for what is lost in front of raw[at:]: that of the frame before, or of the
+// one behind, or now.
+func (s *session) around(raw []byte, at int, now int64) int64 {
+	if s.reads != 0 {
+		return int64(s.reads)
+	}
+	if e, _, state := frame.Next(raw, at); state == frame.Whole {
+		return e.TimeNano
+	}
+	return now
 }
 
 // put gives the spool what a draft says.

@@ -277,7 +277,7 @@ func (s *spoolOf) Miss(tag string, reason ledger.Reason, events, bytes uint64, f
 	if s.p.isDead() {
 		return
 	}
-	if reason != ledger.WireLoss || first > last {
+	if reason != ledger.WireLoss || first <= 0 || first > last {
 		s.p.w.tb.Errorf("loss for %v from %d to %d", reason, first, last)
 	}
 	s.s.events = append(s.s.events, stored{tag: tag, time: first, lost: events, bytes: bytes})
