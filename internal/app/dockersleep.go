@@ -108,13 +108,19 @@ func (c *dockerContainer) sleep() bool {
 	return true
 }
 
+// answerLimit is how long a request that began just before its container was to sleep may wait for its
+// answer. Who is cut off sends again what may have arrived; a session that begins meanwhile waits as long.
+const answerLimit = 5 * time.Second
+
 // fallAsleep is the rest of sleep.
 func (c *dockerContainer) fallAsleep() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	c.d.disk <- struct{}{}
+	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	defer cancel()
 	for _, q := range c.queues { // nobody changes them now
 		q.halt(ctx)
+	}
+	c.d.disk <- struct{}{}
+	for _, q := range c.queues {
 		q.close()
 	}
 	<-c.d.disk

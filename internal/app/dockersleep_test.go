@@ -85,6 +85,30 @@ func TestDockerSleep(t *testing.T) {
 	}
 }
 
+// TestDockerSleepAwaitsAnswers: a request that begins while its container is about to sleep is answered, so that
+// nothing of it is sent again.
+func TestDockerSleepAwaitsAnswers(t *testing.T) {
+	t.Parallel()
+	s := cloud(t)
+	slow := emulator.FaultRule{Operations: []string{"PutLogEvents"}, Kind: emulator.FaultSlowAnswer, BytesPerSecond: 100, Count: 2} // no stream, then accepted
+	if err := s.SetFaults(&emulator.FaultScript{Rules: []emulator.FaultRule{slow}}); err != nil {
+		t.Fatal(err)
+	}
+	d := openDocker(t, DockerOptions{Spool: t.TempDir()})
+	info := testContainer(s.URL(), 1, nil)
+	sp := d.spool(t, info)
+	put(t, sp, lineBatch(info, "n", 0, 10, 0))
+	sp.Release()
+	c := d.list()[0]
+	eventually(t, "the service has the events", func() bool { return len(s.Events("group", "s1")) > 0 })
+	c.mu.Lock()
+	c.closing = make(chan struct{}) // as sleep, which saw nothing under way
+	c.mu.Unlock()
+	c.fallAsleep()
+	eventually(t, "all is delivered and gone", func() bool { return len(d.list()) == 0 })
+	checkLines(t, s, "s1", "n", 10)
+}
+
 // TestDockerDrains: containers that sleep follow each other closely when they can be delivered.
 func TestDockerDrains(t *testing.T) {
 	t.Parallel()
