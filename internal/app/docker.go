@@ -69,8 +69,9 @@ type Docker struct {
 	containers map[string]*dockerContainer
 	ready      bool
 	stopping   bool
-	gone       dockerTotals // of containers that are no more
-	kept       int          // how often counters of a container were moved to its output's
+	gone       dockerTotals    // of containers that are no more
+	shared     map[string]bool // streams, see noteShared
+	kept       int             // how often counters of a container were moved to its output's
 
 	done    chan struct{} // closed when the plugin has ended by itself
 	kick    chan struct{}
@@ -101,7 +102,7 @@ func NewDocker(o DockerOptions) *Docker {
 	if o.InFlight <= 0 {
 		o.InFlight = 4
 	}
-	d := &Docker{o: o, containers: map[string]*dockerContainer{}, done: make(chan struct{}), kick: make(chan struct{}, 1), disk: make(chan struct{}, dockerDisk)}
+	d := &Docker{o: o, containers: map[string]*dockerContainer{}, shared: map[string]bool{}, done: make(chan struct{}), kick: make(chan struct{}, 1), disk: make(chan struct{}, dockerDisk)}
 	d.crowd = newCrowd(o.Log.Handler())
 	d.log = slog.New(d.crowd)
 	d.outputs = dockerOutputs{d: d, all: map[serviceKey]*dockerOutput{}, tokens: cloudwatch.NewTokens()}
@@ -305,6 +306,9 @@ func (d *Docker) Open(info *docker.Container) (docker.Spool, error) {
 		}
 		d.mu.Unlock()
 		if s, err := c.use(); s != nil || err != nil {
+			if err == nil {
+				d.noteShared(c)
+			}
 			return s, err
 		}
 		// It was being closed, and is out of the map now.

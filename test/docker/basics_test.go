@@ -141,13 +141,16 @@ func TestNames(t *testing.T) {
 		arrive(t, r.emu, r.name("c1")+"/writer/shop", "first")
 		r.do(container{name: "c2", driver: []string{"-awslogs-stream"}, steps: []string{`text:"first\n"`}})
 		arrive(t, r.emu, r.docker("inspect", "-f", "{{.Id}}", r.name("c2")), "first")
+		r.do(container{name: "c4", driver: []string{"weir-stderr-stream={{.Stream}}/{{.Source}}"}, steps: []string{`text:"first\n"`, `err:"oops\n"`}})
+		arrive(t, r.emu, "c4", "first")
+		arrive(t, r.emu, "c4/stderr", "oops")
 		r.do(container{name: "c3", driver: []string{"awslogs-stream=a:b*c"}, steps: []string{`text:"first\n"`}})
 		weirtest.Eventually(t, "the name was made legal", func() (string, bool) {
 			var names []string
 			for _, s := range r.emu.Streams(group) {
 				names = append(names, s.Name)
 			}
-			return fmt.Sprint(names), len(names) == 3
+			return fmt.Sprint(names), len(names) == 5 && slices.Contains(names, "a_b_c")
 		})
 	})
 }

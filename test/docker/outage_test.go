@@ -20,6 +20,9 @@ func TestEndpointDown(t *testing.T) {
 			return container{name: name, steps: []string{"lines:n=0,id=" + name + ",rate=200,to=both"}}
 		}
 		r.run(lines("before")) // runs through all of it
+		live := lines("live")
+		live.driver = []string{"weir-drain-order=live-first"}
+		r.run(live) // does too
 		weirtest.Eventually(t, "the first lines have come", func() (string, bool) {
 			n := len(messages(r.emu, "before"))
 			return fmt.Sprint(n), n > 0
@@ -54,6 +57,10 @@ func TestEndpointDown(t *testing.T) {
 		}
 		r.quick("stop", r.name("before"))
 		r.gate.open()
+		r.quick("stop", r.name("live"))
+		if a := ended(t, r.emu, "live", "live", 0, 2); a.lines != a.written || a.missing+a.twice+len(a.other) > 0 {
+			t.Errorf("live: %s", a)
+		}
 		for _, name := range []string{"before", "refuses-stopped", "is-silent-stopped"} {
 			whole(t, r.emu, name, name, 0, 2)
 		}

@@ -24,7 +24,9 @@ func TestServiceFaults(t *testing.T) {
 		lines := func(name string, options ...string) {
 			r.run(container{name: name, driver: options, steps: []string{"lines:n=0,id=" + name + ",rate=100"}})
 		}
-		lines("missing", "awslogs-group=later", "awslogs-create-group=false")
+		// With awslogs such a container could never be stopped.
+		lines("missing", "awslogs-group=later", "awslogs-create-group=false", "mode=non-blocking")
+		lines("nostream", "awslogs-create-stream=false")
 		lines("denied")
 		lines("lost")
 		lines("shaky")
@@ -36,10 +38,12 @@ func TestServiceFaults(t *testing.T) {
 		before := messages(r.emu, "deleted")
 		weirtest.Call(t, r.emu, "DeleteLogStream", map[string]any{"logGroupName": group, "logStreamName": "deleted"})
 		r.flowing("deleted")
-		r.quick(append([]string{"stop"}, r.names("missing", "denied", "lost", "shaky", "deleted", "good")...)...)
+		r.quick(append([]string{"stop"}, r.names("missing", "nostream", "denied", "lost", "shaky", "deleted", "good")...)...)
 		whole(t, r.emu, "good", "good", 0, 1)
 		weirtest.Call(t, r.emu, "CreateLogGroup", map[string]any{"logGroupName": "later"})
+		weirtest.Call(t, r.emu, "CreateLogStream", map[string]any{"logGroupName": group, "logStreamName": "nostream"})
 		weirtest.Faults(t, r.emu)
+		whole(t, r.emu, "nostream", "nostream", 0, 1)
 		whole(t, r.emu, "denied", "denied", 0, 1)
 		whole(t, r.emu, "shaky", "shaky", 0, 1)
 		if a := ended(t, r.emu, "lost", "lost", 0, 1); a.missing+a.disorder > 0 || a.lines != a.written {
