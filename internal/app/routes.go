@@ -29,7 +29,7 @@ type resolver struct {
 func newResolver(plan *Plan, targets map[*outputPlan]*pipeline.Target, unmatched *ledger.Book, log *slog.Logger) *resolver {
 	r := &resolver{
 		plan: plan, targets: targets, log: log, contexts: map[string]*pipeline.Routes{}, turns: map[*matchPlan]*pipeline.Turn{},
-		unmatched: nowhere("unmatched", unmatched, ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}),
+		unmatched: nowhere("unmatched", unmatched, ledger.Unmatched.Fate()),
 		rest:      nowhere("rewrite_tag_filter", unmatched, ledger.Fate{Class: ledger.Filtered}),
 	}
 	for _, c := range plan.contexts {

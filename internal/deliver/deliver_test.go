@@ -287,8 +287,8 @@ func TestPartialRejectionIsBookedPerEvent(t *testing.T) {
 		out := newFake()
 		out.answer = func(_ string, ns []uint32) output.Result {
 			return output.Result{Ended: []output.Ended{
-				{First: 0, Count: 3, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}},
-				{First: len(ns) - 2, Count: 2, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooNew}},
+				{First: 0, Count: 3, Fate: ledger.TooOld.Fate()},
+				{First: len(ns) - 2, Count: 2, Fate: ledger.TooNew.Fate()},
 			}}
 		}
 		r := newRig(t, out, nil)
@@ -308,7 +308,7 @@ func TestDropAsConfigured(t *testing.T) {
 		out := newFake()
 		out.answer = func(string, []uint32) output.Result {
 			res := fails(output.Drop)
-			res.Err.Fate = ledger.Fate{Class: ledger.Dropped, Reason: ledger.ThrottleLimit}
+			res.Err.Fate = ledger.ThrottleLimit.Fate()
 			return res
 		}
 		r := newRig(t, out, nil)

@@ -186,7 +186,7 @@ func (c *course) answer(lane string, ns []uint32) output.Result {
 		res.Resent = c.rng.IntN(3) == 0
 		if c.rng.IntN(12) == 0 {
 			res = fails(output.Drop)
-			res.Err.Fate = ledger.Fate{Class: ledger.Dropped, Reason: ledger.ThrottleLimit}
+			res.Err.Fate = ledger.ThrottleLimit.Fate()
 			c.end(lane, ns)
 		}
 		return res
@@ -195,7 +195,7 @@ func (c *course) answer(lane string, ns []uint32) output.Result {
 		first := c.rng.IntN(len(ns))
 		n := 1 + c.rng.IntN(len(ns)-first)
 		c.end(lane, ns[first:first+n])
-		return output.Result{Ended: []output.Ended{{First: first, Count: n, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}}}}
+		return output.Result{Ended: []output.Ended{{First: first, Count: n, Fate: ledger.TooOld.Fate()}}}
 	}
 	return output.Result{}
 }
@@ -216,7 +216,7 @@ func number(lane string, n uint32) (all uint32) {
 func (c *course) stillEnded(lane string, ns []uint32) (res output.Result) {
 	for i, n := range ns {
 		if _, ok := c.ended[number(lane, n)]; ok {
-			res.Ended = append(res.Ended, output.Ended{First: i, Count: 1, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}})
+			res.Ended = append(res.Ended, output.Ended{First: i, Count: 1, Fate: ledger.TooOld.Fate()})
 		}
 	}
 	return res

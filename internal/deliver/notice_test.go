@@ -15,7 +15,7 @@ import (
 
 // rejects is an accepted request of which some entries are rejected.
 func rejects(first, count int) output.Result {
-	return output.Result{Ended: []output.Ended{{First: first, Count: count, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}}}}
+	return output.Result{Ended: []output.Ended{{First: first, Count: count, Fate: ledger.TooOld.Fate()}}}
 }
 
 // heard are the notices of a lane.

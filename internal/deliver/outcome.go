@@ -76,7 +76,7 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) {
 	case e.Kind == output.Refused && f.told != nil:
 		f.told.alone = true // which of them it was shows then
 	case e.Kind == output.Refused && f.events == 1:
-		d.endUnsent(f, e, ledger.Fate{Class: ledger.Rejected, Reason: ledger.Refused})
+		d.endUnsent(f, e, ledger.Refused.Fate())
 		return
 	}
 	now := time.Now()
@@ -245,7 +245,7 @@ func (d *Deliverer) giveBack(l *lane, ps []piece) {
 // While the secondary fails too, it is kept for as long again; then it returns false.
 func (d *Deliverer) exhausted(f *flight, e *output.Error, now time.Time) bool {
 	err := fmt.Errorf("%w after %d attempts in %s: %w", errRetryLimit, f.attempts, f.failing.Round(time.Second), e)
-	fate := ledger.Fate{Class: ledger.Dropped, Reason: ledger.RetryLimit}
+	fate := ledger.RetryLimit.Fate()
 	if d.o.Secondary == nil {
 		d.endUnsent(f, err, fate)
 		return true

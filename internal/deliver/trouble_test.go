@@ -303,7 +303,7 @@ func TestSecondaryThatFailsIsTriedAgain(t *testing.T) {
 			if tries++; tries == 1 {
 				return fails(output.Unavailable)
 			}
-			return output.Result{Ended: []output.Ended{{First: 2, Count: 1, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}}}}
+			return output.Result{Ended: []output.Ended{{First: 2, Count: 1, Fate: ledger.TooOld.Fate()}}}
 		}
 		r := newRig(t, out, func(o *Options) { o.Retry.MaxTimes = 1; o.Secondary = second })
 		r.append(batch("a", 0, 10))

@@ -277,7 +277,7 @@ func (d *Deliverer) view(f *flight, i int) (buffer.View, error) {
 	} {
 		if errors.Is(err, lasting) {
 			d.o.Log.Error("a part of the buffer cannot be read and is given up", "output", d.o.ID, "events", p.Count, "error", err)
-			part := buffer.Part{Seq: p.Seq, Span: p.Span, Fate: ledger.Fate{Class: ledger.Dropped, Reason: ledger.Damaged}}
+			part := buffer.Part{Seq: p.Seq, Span: p.Span, Fate: ledger.Damaged.Fate()}
 			if d.o.Tell {
 				f.pieces[i] = d.damaged(p, part)
 				return buffer.View{}, nil

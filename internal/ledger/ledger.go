@@ -9,7 +9,7 @@ package ledger
 
 import "sync"
 
-// Class is how an event ended.
+// Class is how an event ended. The numbers stand on disk, as those of Reason.
 type Class uint8
 
 const (
@@ -26,53 +26,82 @@ func (c Class) String() string {
 	return [...]string{"delivered", "filtered", "dropped", "rejected", "moved"}[c]
 }
 
-// Reason says why. The set is fixed, so that every reason can be a metric label with a
-// value from the start.
+// Reason says why an event was dropped or rejected. The set is fixed, so that every reason can
+// be a metric label with a value from the start.
+//
+// The numbers stand on disk, in the records of every buffer: a new reason goes to the end, and
+// none is ever moved or removed (docs/buffer-format.md, and a test, list them). It needs a line
+// in the table below, one in docs/metrics.md, and where a person can do something about it a
+// hint in web's lossHint.
 type Reason uint8
 
 const (
-	None          Reason = iota
-	BufferFull           // dropped: a buffer at total_limit_size gave up its oldest or the newest
-	DiskFull             // dropped: the disk was full, or at its free-space floor
-	Damaged              // dropped: a damaged part of the buffer
-	RetryLimit           // dropped: retry_timeout or retry_max_times was reached
-	ThrottleLimit        // dropped: put_log_events_retry_limit was reached, as configured
-	NoTarget             // dropped: group or stream missing and auto_create_stream is false, as configured
-	FilterFailed         // dropped: a filter could not process the record
-	Shutdown             // dropped: memory buffer at exit
-	Unmatched            // dropped: no <match> for the tag
-	Empty                // rejected: the message is empty
-	Oversize             // rejected: larger than the service takes, on_oversize drop
-	NoName               // rejected: no group or stream name for this record
-	BadName              // rejected: an illegal group or stream name
-	TooOld               // rejected by the service: older than 14 days
-	TooNew               // rejected by the service: more than two hours ahead
-	Expired              // rejected by the service: older than the group's retention
-	Refused              // rejected by the service: content it does not take
-	Invalid              // rejected: a record that cannot be encoded
-	WireLoss             // dropped: torn or missing in the pipe of a container
+	None Reason = iota
+	BufferFull
+	DiskFull
+	Damaged
+	RetryLimit
+	ThrottleLimit
+	NoTarget
+	FilterFailed
+	Shutdown
+	Unmatched
+	Empty
+	Oversize
+	NoName
+	BadName
+	TooOld
+	TooNew
+	Expired
+	Refused
+	Invalid
+	WireLoss
 	reasons
 )
 
-var reasonNames = [reasons]string{
-	"", "buffer_full", "disk_full", "damaged", "retry_limit", "throttle_limit", "no_target", "filter_failed",
-	"shutdown", "unmatched", "empty", "oversize", "no_name", "bad_name", "too_old", "too_new", "expired",
-	"refused", "invalid", "wire_loss",
+// table has, for each reason, the word for it and the one class that goes with it.
+var table = [reasons]struct {
+	word  string
+	class Class
+}{
+	None:          {"", Delivered},
+	BufferFull:    {"buffer_full", Dropped},    // a buffer at total_limit_size gave up its oldest or the newest
+	DiskFull:      {"disk_full", Dropped},      // the disk was full, or at its free-space floor
+	Damaged:       {"damaged", Dropped},        // a damaged part of the buffer
+	RetryLimit:    {"retry_limit", Dropped},    // retry_timeout or retry_max_times was reached
+	ThrottleLimit: {"throttle_limit", Dropped}, // put_log_events_retry_limit was reached, as configured
+	NoTarget:      {"no_target", Dropped},      // group or stream missing and auto_create_stream is false, as configured
+	FilterFailed:  {"filter_failed", Dropped},  // a filter could not process the record
+	Shutdown:      {"shutdown", Dropped},       // memory buffer at exit
+	Unmatched:     {"unmatched", Dropped},      // no <match> for the tag
+	Empty:         {"empty", Rejected},         // the message is empty
+	Oversize:      {"oversize", Rejected},      // larger than the service takes, on_oversize drop
+	NoName:        {"no_name", Rejected},       // no group or stream name for this record
+	BadName:       {"bad_name", Rejected},      // an illegal group or stream name
+	TooOld:        {"too_old", Rejected},       // older than 14 days, says the service; before 1970
+	TooNew:        {"too_new", Rejected},       // more than two hours ahead, says the service
+	Expired:       {"expired", Rejected},       // older than the group's retention, says the service
+	Refused:       {"refused", Rejected},       // content that the service does not take
+	Invalid:       {"invalid", Rejected},       // a record that cannot be encoded
+	WireLoss:      {"wire_loss", Dropped},      // torn or missing in the pipe of a container
 }
 
-// String gives the word used in metrics, the status page and loss notices.
-func (r Reason) String() string { return reasonNames[r] }
+// String gives the word used in metrics and the status page. Loss notices show it with
+// blanks in place of _.
+func (r Reason) String() string { return table[r].word }
+
+// Fate is how an event with this reason ended: the class follows from it.
+func (r Reason) Fate() Fate { return Fate{Class: table[r].class, Reason: r} }
 
 // ReasonsOf lists the reasons an event of this class can have, for metrics that show
 // zeros from the start.
-func ReasonsOf(c Class) []Reason {
-	switch c {
-	case Dropped:
-		return []Reason{BufferFull, DiskFull, Damaged, RetryLimit, ThrottleLimit, NoTarget, FilterFailed, Shutdown, Unmatched, WireLoss}
-	case Rejected:
-		return []Reason{Empty, Oversize, NoName, BadName, TooOld, TooNew, Expired, Refused, Invalid}
+func ReasonsOf(c Class) (out []Reason) {
+	for r := None + 1; r < reasons; r++ {
+		if table[r].class == c {
+			out = append(out, r)
+		}
 	}
-	return nil
+	return out
 }
 
 // Fate is a class with its reason (None for Delivered and Filtered).

@@ -44,7 +44,7 @@ func TestFailedEventsGoToTheErrorLabel(t *testing.T) {
 		Routes: NewRoutes(func(string) *Node { return &Node{Filters: []filter.Filter{failing(3)}, Ends: []End{end(good)}} }),
 		// A filter of @ERROR that fails itself does not send events round in a circle.
 		Errors:  NewRoutes(func(string) *Node { return &Node{Filters: []filter.Filter{failing(6)}, Ends: []End{end(bad)}} }),
-		Nowhere: lost(nowhere, ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}),
+		Nowhere: lost(nowhere, ledger.Unmatched.Fate()),
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	for range 2 {

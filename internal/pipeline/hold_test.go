@@ -173,7 +173,7 @@ func TestLateEventsGoWhereTheyShould(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			out, late, wrong := newStore(t, "out", 1<<20, buffer.Throw), newStore(t, "late", 1<<20, buffer.Throw), newStore(t, "error", 1<<20, buffer.Throw)
-			nowhere := lost(&ledger.Book{}, ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched})
+			nowhere := lost(&ledger.Book{}, ledger.Unmatched.Fate())
 			o := HoldOptions{Holder: holder(t, byStart), LateIsError: true, Nowhere: nowhere}
 			if c.errors != "" {
 				o.Errors = NewRoutes(func(string) *Node { return &Node{Ends: []End{end(wrong)}} })

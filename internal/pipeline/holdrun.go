@@ -346,7 +346,7 @@ func (s *shard) deliver(ctx context.Context, w *work) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			w.lose(ledger.Fate{Class: ledger.Dropped, Reason: ledger.Shutdown})
+			w.lose(ledger.Shutdown.Fate())
 			return fmt.Errorf("pass on what filter %s holds: %w: %w", s.h.o.ID, input.ErrRefused, err)
 		}
 		if tries == 1 {

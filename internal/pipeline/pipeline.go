@@ -208,7 +208,7 @@ func (in *Ingress) Lost(b event.Batch) {
 	if n == nil {
 		return
 	}
-	in.lose(n, b, ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull})
+	in.lose(n, b, ledger.BufferFull.Fate())
 	in.o.In.add(b.Count, len(b.Entries))
 }
 
@@ -229,7 +229,7 @@ func (w *work) bookDrops() {
 			dr.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Filtered}, dr.filtered)
 		}
 		if dr.failed > 0 {
-			fate := ledger.Fate{Class: ledger.Dropped, Reason: ledger.FilterFailed}
+			fate := ledger.FilterFailed.Fate()
 			if w.in.o.Errors != nil && !dr.erring {
 				fate = ledger.Fate{Class: ledger.Filtered} // they go on in the label @ERROR
 			}
@@ -242,7 +242,7 @@ func (w *work) bookDrops() {
 // time.
 func (in *Ingress) unmatched(b event.Batch) {
 	in.o.In.add(b.Count, len(b.Entries))
-	in.o.Unmatched.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}, b.Count)
+	in.o.Unmatched.AdmitEnded(ledger.Unmatched.Fate(), b.Count)
 	if times, say := in.lost.hit(); say {
 		in.o.Log.Warn("no <match> takes this tag, its events are dropped", "tag", b.Tag, "times", times)
 	}

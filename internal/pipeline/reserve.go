@@ -124,7 +124,7 @@ func (w *work) commit() {
 		case a.target.Buffer == nil:
 			a.target.Book.AdmitEnded(a.target.End, a.batch.Count)
 		case a.refused:
-			a.target.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull}, a.batch.Count)
+			a.target.Book.AdmitEnded(ledger.BufferFull.Fate(), a.batch.Count)
 		case a.reserved:
 			w.places = append(w.places, input.Place{Store: a.buf, Seq: uint64(a.buf.Commit(a.batch))})
 		}
@@ -135,7 +135,7 @@ func (w *work) commit() {
 // shard.
 func (w *work) commitHold(a *appendTo, nth int) {
 	if a.refused {
-		w.in.lose(a.hold.Next, a.batch, ledger.Fate{Class: ledger.Dropped, Reason: ledger.BufferFull})
+		w.in.lose(a.hold.Next, a.batch, ledger.BufferFull.Fate())
 		return
 	}
 	a.batch.Chunk = w.chunk

@@ -50,7 +50,7 @@ func TestRewrittenEventsGoOnByTheirNewTags(t *testing.T) {
 	odd, even := newStore(t, "odd", 1<<20, buffer.Throw), newStore(t, "even", 1<<20, buffer.Throw)
 	rest, unmatched := &ledger.Book{}, &ledger.Book{}
 	second := &Rewrite{Rewriter: rewriter(t, "/[13579]$/ odd", "/[2468]$/ even", "/0$/ zero"),
-		Rest: lost(rest, ledger.Fate{Class: ledger.Filtered}), Unmatched: lost(unmatched, ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched}),
+		Rest: lost(rest, ledger.Fate{Class: ledger.Filtered}), Unmatched: lost(unmatched, ledger.Unmatched.Fate()),
 		Route: func(_, tag string) *Node {
 			switch tag {
 			case "odd":
@@ -111,7 +111,7 @@ func TestRewritingInACircleEnds(t *testing.T) {
 	var log strings.Builder
 	unmatched := &ledger.Book{}
 	rw := &Rewrite{Rewriter: rewriter(t, "/(.+)/ ${tag}x"), Rest: lost(unmatched, ledger.Fate{Class: ledger.Filtered}),
-		Unmatched: lost(unmatched, ledger.Fate{Class: ledger.Dropped, Reason: ledger.Unmatched})}
+		Unmatched: lost(unmatched, ledger.Unmatched.Fate())}
 	n := &Node{Ends: []End{{Rewrite: rw}}}
 	rw.Route = func(string, string) *Node { return n }
 	in := New(Options{Routes: NewRoutes(func(string) *Node { return n }), Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -200,7 +200,7 @@ func TestReplay(t *testing.T) {
 	}
 	ok := ledger.Fate{Class: ledger.Delivered}
 	settle(Pos{Seq: 1}, Part{Seq: 3, First: 0, Count: 4, Fate: ok})
-	settle(Pos{Seq: 2, Events: 5}, Part{Seq: 1, First: 0, Count: 5, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.TooOld}})
+	settle(Pos{Seq: 2, Events: 5}, Part{Seq: 1, First: 0, Count: 5, Fate: ledger.TooOld.Fate()})
 	cut := len(journal)
 	journal = append(journal, w.Drop(&Drop{Start: Pos{Seq: 5, Events: 20}, End: Pos{Seq: 8, Events: 30}, Events: 10, Reason: ledger.BufferFull}, 0)...)
 	s, good, err := Replay(journal)

@@ -21,7 +21,7 @@ func TestMissingTarget(t *testing.T) {
 	s := newService(t)
 	o := s.open(Params{DropMissingTarget: true})
 	res := filled(t, o, lane, "a").Send(t.Context())
-	if res.Err == nil || res.Err.Kind != output.Drop || res.Err.Fate != (ledger.Fate{Class: ledger.Dropped, Reason: ledger.NoTarget}) {
+	if res.Err == nil || res.Err.Kind != output.Drop || res.Err.Fate != ledger.NoTarget.Fate() {
 		t.Fatalf("got %+v", res.Err)
 	}
 }

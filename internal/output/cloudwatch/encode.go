@@ -122,8 +122,6 @@ func (b *body) end(n int, f ledger.Fate) {
 	b.entries += n
 }
 
-func rejected(r ledger.Reason) ledger.Fate { return ledger.Fate{Class: ledger.Rejected, Reason: r} }
-
 // add implements output.Request.Add.
 func (b *body) add(in []byte, limit int) (entries, size int, full bool) {
 	for entries < limit && size < len(in) {
@@ -134,12 +132,12 @@ func (b *body) add(in []byte, limit int) (entries, size int, full bool) {
 		if err != nil {
 			// Cannot happen with entries that passed event.Check. Where the next one begins
 			// cannot be known: the rest counts as one.
-			b.end(1, rejected(ledger.Invalid))
+			b.end(1, ledger.Invalid.Fate())
 			return entries + 1, len(in), false
 		}
 		ms := ev.Time.Millis()
 		if ms < 0 {
-			b.end(1, rejected(ledger.TooOld)) // the service knows no time before 1970
+			b.end(1, ledger.TooOld.Fate()) // the service knows no time before 1970
 		} else if !b.one(ev, ms) {
 			return entries, size, true
 		}
@@ -174,7 +172,7 @@ func (b *body) one(ev event.Entry, ms int64) bool {
 	switch {
 	case n == 0:
 		b.buf = b.buf[:start]
-		b.end(1, rejected(ledger.Empty))
+		b.end(1, ledger.Empty.Fate())
 		return true
 	case b.size+n+eventOverhead > maxRequestBytes:
 		if len(b.items) > 0 || b.notice.set {
@@ -299,7 +297,7 @@ func (b *body) large(ev event.Entry, ms int64, off, text int) {
 	switch b.e.oversize {
 	case dropLarge:
 		b.buf = b.buf[:off]
-		b.end(1, rejected(ledger.Oversize))
+		b.end(1, ledger.Oversize.Fate())
 		b.entries-- // counted by one
 	case truncateLarge:
 		end, n := cut(b.buf[text:], math.MaxInt, maxMessageBytes-len(truncationMark))

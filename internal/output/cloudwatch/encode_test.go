@@ -123,7 +123,7 @@ func checkRequest(t fatal, taken []entry, events []sentEvent, ended []output.End
 	slices.SortStableFunc(wants, func(a, b want) int { return int(a.ms - b.ms) })
 	reported := 0
 	for _, e := range ended {
-		if e.Fate != rejected(ledger.Empty) {
+		if e.Fate != ledger.Empty.Fate() {
 			t.Fatalf("unexpected fate %v", e.Fate)
 		}
 		reported += e.Count
@@ -244,7 +244,7 @@ func TestOversize(t *testing.T) {
 	e = keyM()
 	e.oversize = dropLarge
 	messages, ended = one(t, e, big)
-	if d := cmp.Diff([]output.Ended{{First: 0, Count: 1, Fate: rejected(ledger.Oversize)}}, ended); d != "" || messages != nil {
+	if d := cmp.Diff([]output.Ended{{First: 0, Count: 1, Fate: ledger.Oversize.Fate()}}, ended); d != "" || messages != nil {
 		t.Errorf("drop gave %d messages: %s", len(messages), d)
 	}
 }
@@ -328,7 +328,7 @@ func TestEnded(t *testing.T) {
 	if n != 6 || size != len(in) || full {
 		t.Fatalf("add gave %d, %d, %v", n, size, full)
 	}
-	want := []output.Ended{{First: 1, Count: 2, Fate: rejected(ledger.Empty)}, {First: 3, Count: 1, Fate: rejected(ledger.TooOld)}, {First: 5, Count: 1, Fate: rejected(ledger.Invalid)}}
+	want := []output.Ended{{First: 1, Count: 2, Fate: ledger.Empty.Fate()}, {First: 3, Count: 1, Fate: ledger.TooOld.Fate()}, {First: 5, Count: 1, Fate: ledger.Invalid.Fate()}}
 	if d := cmp.Diff(want, b.settle(nil, make([]ledger.Reason, b.entries))); d != "" {
 		t.Error(d)
 	}
@@ -386,7 +386,7 @@ func TestRejectPiece(t *testing.T) {
 	fates := make([]ledger.Reason, b.entries)
 	zero := 0
 	b.reject(fates, 1, 2, &rejection{TooNewStart: &zero})
-	want := []output.Ended{{First: 0, Count: 1, Fate: rejected(ledger.Empty)}, {First: 1, Count: 1, Fate: rejected(ledger.TooNew)}}
+	want := []output.Ended{{First: 0, Count: 1, Fate: ledger.Empty.Fate()}, {First: 1, Count: 1, Fate: ledger.TooNew.Fate()}}
 	if d := cmp.Diff(want, b.settle(nil, fates)); d != "" {
 		t.Error(d)
 	}

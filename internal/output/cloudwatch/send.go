@@ -271,7 +271,7 @@ func (r *request) missing(ctx context.Context, a *reply, to int, created bool) (
 			e.Hint = "create the group and the stream, or allow them to be created"
 		}
 		if o.dropMissing {
-			e.Kind, e.Fate = output.Drop, ledger.Fate{Class: ledger.Dropped, Reason: ledger.NoTarget}
+			e.Kind, e.Fate = output.Drop, ledger.NoTarget.Fate()
 		}
 		return false, e
 	}
@@ -340,7 +340,7 @@ func (r *request) refusal(a *reply, to int) *output.Error {
 	}
 	n := o.throttled.add(r.lane)
 	if limit := o.retryLimit; limit != nil && (*limit < 1 || n > *limit+1) {
-		e.Kind, e.Fate = output.Drop, ledger.Fate{Class: ledger.Dropped, Reason: ledger.ThrottleLimit}
+		e.Kind, e.Fate = output.Drop, ledger.ThrottleLimit.Fate()
 		e.Hint = fmt.Sprintf("put_log_events_retry_limit is %d", *limit)
 		o.throttled.forget(r.lane)
 	}

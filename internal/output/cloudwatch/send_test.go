@@ -44,7 +44,7 @@ func TestSend(t *testing.T) {
 	st := s.stream("/app/g", "s")
 	o := s.open(Params{LogFormat: "json/emf", EntityKeyAttributes: map[string]string{"Type": "Service", "Name": `we"b`}})
 	res := sendOK(t, filled(t, o, lane, "one", "", "two"))
-	if d := cmp.Diff([]output.Ended{{First: 1, Count: 1, Fate: rejected(ledger.Empty)}}, res.Ended); d != "" {
+	if d := cmp.Diff([]output.Ended{{First: 1, Count: 1, Fate: ledger.Empty.Fate()}}, res.Ended); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"one", "two"}, texts(st)); d != "" {
@@ -129,8 +129,8 @@ func TestRejected(t *testing.T) {
 	o := s.open(Params{LogRejected: true})
 	res := sendOK(t, filled(t, o, lane, "old", "expired", "", "good", "new", "newer"))
 	want := []output.Ended{
-		{First: 0, Count: 1, Fate: rejected(ledger.TooOld)}, {First: 1, Count: 1, Fate: rejected(ledger.Expired)},
-		{First: 2, Count: 1, Fate: rejected(ledger.Empty)}, {First: 4, Count: 2, Fate: rejected(ledger.TooNew)},
+		{First: 0, Count: 1, Fate: ledger.TooOld.Fate()}, {First: 1, Count: 1, Fate: ledger.Expired.Fate()},
+		{First: 2, Count: 1, Fate: ledger.Empty.Fate()}, {First: 4, Count: 2, Fate: ledger.TooNew.Fate()},
 	}
 	if d := cmp.Diff(want, res.Ended); d != "" {
 		t.Error(d)

@@ -37,7 +37,7 @@ func (tagSplitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
 	switch {
 	case b.Count == 0:
 	case !isLane(b.Tag):
-		r.Fate = rejected(ledger.NoName)
+		r.Fate = ledger.NoName.Fate()
 		add(nil, r)
 	default:
 		add([]byte(b.Tag), r)
@@ -90,7 +90,7 @@ func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
 		if err != nil {
 			// Cannot happen with a batch that passed Check. What is left is in no lane.
 			s.give(add, run)
-			add(nil, output.Run{Off: end, Len: len(b.Entries) - end, Count: b.Count - count, Fate: rejected(ledger.Invalid)})
+			add(nil, output.Run{Off: end, Len: len(b.Entries) - end, Count: b.Count - count, Fate: ledger.Invalid.Fate()})
 			return
 		}
 		if s.changed(b.Tag, e) {
@@ -161,7 +161,7 @@ func (s *splitter) adopt(tag string) {
 		why = whyStream
 	}
 	if why != ledger.None {
-		s.lane, s.fate = s.lane[:0], rejected(why)
+		s.lane, s.fate = s.lane[:0], why.Fate()
 		return
 	}
 	if s.withTag {

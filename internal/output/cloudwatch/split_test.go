@@ -179,7 +179,7 @@ func TestSplitDamaged(t *testing.T) {
 	b := event.Batch{Entries: append(good[:len(good):len(good)], 0xc1, 0xc1), Count: 3}
 	var runs []output.Run
 	s.Split(b, func(lane []byte, r output.Run) { runs = append(runs, r) })
-	want := []output.Run{{Len: len(good), Count: 1}, {Off: len(good), Len: 2, Count: 2, Fate: rejected(ledger.Invalid)}}
+	want := []output.Run{{Len: len(good), Count: 1}, {Off: len(good), Len: 2, Count: 2, Fate: ledger.Invalid.Fate()}}
 	if d := cmp.Diff(want, runs); d != "" {
 		t.Error(d)
 	}

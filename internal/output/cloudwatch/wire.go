@@ -119,7 +119,7 @@ func (b *body) settle(dst []output.Ended, fates []ledger.Reason) []output.Ended 
 			dst[k-1].Count++
 			continue
 		}
-		dst = append(dst, output.Ended{First: i, Count: 1, Fate: rejected(why)})
+		dst = append(dst, output.Ended{First: i, Count: 1, Fate: why.Fate()})
 	}
 	return dst
 }

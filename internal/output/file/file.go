@@ -171,7 +171,7 @@ func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
 			if run.Count > 0 {
 				s.add(add, runOK, run)
 			}
-			add(nil, output.Run{Off: off, Len: len(b.Entries) - off, Count: b.Count - seen, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.Invalid}})
+			add(nil, output.Run{Off: off, Len: len(b.Entries) - off, Count: b.Count - seen, Fate: ledger.Invalid.Fate()})
 			return
 		}
 		if run.Count == 0 || t.UsesRecord() || e.Time < from || e.Time >= until {
@@ -196,7 +196,7 @@ func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
 
 func (s *splitter) add(add func(lane []byte, r output.Run), ok bool, r output.Run) {
 	if !ok {
-		r.Fate = ledger.Fate{Class: ledger.Rejected, Reason: ledger.BadName}
+		r.Fate = ledger.BadName.Fate()
 		add(nil, r)
 		return
 	}

@@ -83,7 +83,7 @@ func send(t testing.TB, o *Output, b event.Batch) (rejected int, failure *output
 		}
 		covered += r.Len
 		if lane == nil {
-			if r.Fate != (ledger.Fate{Class: ledger.Rejected, Reason: ledger.BadName}) {
+			if r.Fate != ledger.BadName.Fate() {
 				t.Errorf("fate %v", r.Fate)
 			}
 			rejected += r.Count
@@ -280,7 +280,7 @@ func TestRequestIsFull(t *testing.T) {
 }
 
 func TestDamagedEntriesEndAsInvalid(t *testing.T) {
-	invalid := ledger.Fate{Class: ledger.Rejected, Reason: ledger.Invalid}
+	invalid := ledger.Invalid.Fate()
 	o := newOutput(t, Params{Path: "${app}", Append: true}, placeholder.Options{ChunkKeys: []string{"app"}}, nil)
 	b := batch("t", ev{0, "a"})
 	good := len(b.Entries)

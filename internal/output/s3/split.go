@@ -68,7 +68,7 @@ func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
 		e, n, err := event.Next(b.Entries[off:])
 		if err != nil { // cannot happen to checked entries; never stands in the way of the others
 			s.give(add, run)
-			add(nil, output.Run{Off: off, Len: len(b.Entries) - off, Count: b.Count - seen, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.Invalid}})
+			add(nil, output.Run{Off: off, Len: len(b.Entries) - off, Count: b.Count - seen, Fate: ledger.Invalid.Fate()})
 			return
 		}
 		if seen == 0 || perRecord || e.Time < from || e.Time >= until {

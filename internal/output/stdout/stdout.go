@@ -82,7 +82,7 @@ func (r *request) Add(b []byte, limit int) (entries, size int, isFull bool) {
 		}
 		e, n, err := event.Next(b[size:])
 		if err != nil { // cannot happen to checked entries; never stands in the way of what follows
-			r.ended = append(r.ended, output.Ended{First: r.count, Count: limit - entries, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.Invalid}})
+			r.ended = append(r.ended, output.Ended{First: r.count, Count: limit - entries, Fate: ledger.Invalid.Fate()})
 			r.count += limit - entries
 			return limit, len(b), true
 		}

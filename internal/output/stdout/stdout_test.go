@@ -123,7 +123,7 @@ func TestDamagedEntriesEndAsInvalid(t *testing.T) {
 		t.Errorf("took %d, %d, %v", n, size, isFull)
 	}
 	res := r.Send(context.Background())
-	want := output.Ended{First: 1, Count: 2, Fate: ledger.Fate{Class: ledger.Rejected, Reason: ledger.Invalid}}
+	want := output.Ended{First: 1, Count: 2, Fate: ledger.Invalid.Fate()}
 	if res.Err != nil || len(res.Ended) != 1 || res.Ended[0] != want || w.String() != "a 0 1\n" {
 		t.Errorf("Send: %+v, wrote %q", res, w.String())
 	}
