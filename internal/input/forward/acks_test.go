@@ -204,6 +204,37 @@ func TestRepeats(t *testing.T) {
 	})
 }
 
+// TestNumberedChunks: a sender that numbers its chunks and begins anew after a restart has
+// the ids of chunks that came before. What is in them is not the same, and is taken.
+func TestNumberedChunks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rich(t, Defaults())
+		for _, m := range [][]byte{
+			messageOf("t", 5, kv{"n", 1}, kv{"chunk", "1"}),
+			messageOf("t", 6, kv{"n", 1}, kv{"chunk", "1"}),
+			messageOf("t", 5, kv{"n", 1000}, kv{"chunk", "1"}),
+		} {
+			w.send(m, 0)
+			w.want(ackOf("1"), false)
+		}
+		want := []string{`t 5.000000000 {"n":1}`, `t 6.000000000 {"n":1}`, `t 5.000000000 {"n":1000}`}
+		if d := cmp.Diff(w.rec.Events(), want); d != "" {
+			t.Errorf("events, got- want+\n%s", d)
+		}
+		if s := w.in.Stats(); s.Repeats != 0 {
+			t.Errorf("%d repeats, want none", s.Repeats)
+		}
+		seen := map[event.Chunk]bool{}
+		for _, b := range w.rec.Batches() {
+			seen[b.Chunk] = true
+		}
+		if len(seen) != len(want) {
+			t.Errorf("the buffer could tell %d messages apart, want %d", len(seen), len(want))
+		}
+		w.finish()
+	})
+}
+
 // TestRepeatAfterLostConnection: the client went away before the answer; its batch became
 // safe all the same, so the repeat is answered without a second copy.
 func TestRepeatAfterLostConnection(t *testing.T) {

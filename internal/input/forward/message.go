@@ -44,6 +44,7 @@ type message struct {
 	count       int
 	first, last event.Time
 	clean       bool // all entries have the form that event.Check wants
+	likeness    likeness
 }
 
 // errChunk is a malformation: no sender makes such ids, and they would have to be kept.

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"sync"
@@ -16,9 +17,25 @@ const recentLimit = 32 << 10
 // errRepeatFailed says that the first copy of a repeated chunk was not accepted after all.
 var errRepeatFailed = errors.New("the first copy of the chunk was not accepted")
 
-// chunkID stands for a tag and a chunk id. It is a hash with seeds of this process, so
-// that no client can construct a collision.
+// chunkID stands for a tag, a chunk id and a likeness. It is a hash with seeds of this
+// process, so that no client can construct a collision.
 type chunkID [2]uint64
+
+// likeness is what a repeat of a message has in common with its first copy beside the chunk
+// id. Some senders number their chunks and begin anew at each start: what has the number of
+// an old chunk, but is another one, must not be taken for it.
+type likeness [4]uint64
+
+func likenessOf(b *event.Batch) likeness {
+	return likeness{uint64(len(b.Entries)), uint64(b.Count), uint64(b.First), uint64(b.Last)}
+}
+
+func (l *likeness) append(dst []byte) []byte {
+	for _, n := range l {
+		dst = binary.BigEndian.AppendUint64(dst, n)
+	}
+	return dst
+}
 
 // verdict is what Recent knows of a chunk.
 type verdict uint8
@@ -50,10 +67,13 @@ func NewRecent() *Recent {
 	}
 }
 
-// id hashes a tag and the chunk id as it came, with its msgpack header.
-func (r *Recent) id(tag string, chunk []byte) (id chunkID) {
+// id hashes a tag, the chunk id as it came, with its msgpack header, and what the message is
+// like.
+func (r *Recent) id(tag string, chunk []byte, like *likeness) (id chunkID) {
+	var room [8 * len(like)]byte
+	l := like.append(room[:0])
 	for i, seed := range r.seeds {
-		id[i] = maphash.String(seed, tag)*0x9e3779b97f4a7c15 ^ maphash.Bytes(seed, chunk)
+		id[i] = (maphash.String(seed, tag)*0x9e3779b97f4a7c15^maphash.Bytes(seed, chunk))*0x9e3779b97f4a7c15 ^ maphash.Bytes(seed, l)
 	}
 	id[1] |= 1 // never zero, which is an empty slot of an idSet
 	return id

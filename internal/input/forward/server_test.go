@@ -220,7 +220,7 @@ func users(s *Security) {
 // send sends one event and waits for its acknowledgement.
 func send(t *testing.T, c *forwardclient.Client) {
 	t.Helper()
-	p := forwardclient.Encoding{Mode: forwardclient.Message, Tag: "t", Events: 1, Record: forwardclient.Docker(64), Acks: true}.Encode()
+	p := forwardclient.Encoding{Mode: forwardclient.Message, Tag: "t", Events: 1, Time: time.Unix(5, 0), Record: forwardclient.Docker(64), Acks: true}.Encode()
 	if err := c.Send(p, 1); err != nil {
 		t.Fatal(err)
 	}

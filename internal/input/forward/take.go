@@ -24,6 +24,7 @@ type pendingBatch struct {
 	chunked bool      // its messages have chunk ids
 	count   int       // messages
 	first   []byte    // chunk id of the first; empty if it proves nothing
+	like    likeness  // of the first
 	acks    *ackGroup // nil while there is nothing to answer
 }
 
@@ -67,6 +68,7 @@ func (c *conn) take(work context.Context, m *message) error {
 			return err
 		}
 	}
+	m.likeness = likenessOf(&b) // as it came: what follows may write times of arrival
 	keepZero := m.mode == packed && !c.set.skipInvalid
 	if !m.clean || c.norm.addN > 0 || b.First.Seconds() <= 0 && b.Count > 0 && !keepZero {
 		if err := c.normalise(m, &b, keepZero); err != nil {
@@ -127,7 +129,7 @@ func (c *conn) admit(work context.Context, m *message, b event.Batch) error {
 	var id chunkID
 	known := m.chunk != nil && !ambiguous(m.chunk, b.First, b.Last)
 	if known {
-		id = c.in.recent.id(b.Tag, m.chunk)
+		id = c.in.recent.id(b.Tag, m.chunk, &m.likeness)
 		if c.in.recent.begin(id) != fresh {
 			return c.repeat(work, m, id)
 		}
@@ -149,7 +151,7 @@ func (c *conn) admit(work context.Context, m *message, b event.Batch) error {
 	}
 	if alone {
 		if known {
-			b.Chunk = c.lasting(b.Tag, m.chunk)
+			b.Chunk = c.lasting(b.Tag, m.chunk, &m.likeness)
 		}
 		if m.mode == single {
 			c.single = append(append(c.single[:0], 0x92), b.Entries...)
@@ -158,7 +160,7 @@ func (c *conn) admit(work context.Context, m *message, b event.Batch) error {
 		return c.emit(work, b)
 	}
 	if p.count++; p.count == 1 && known {
-		p.first = append(p.first[:0], m.chunk...)
+		p.first, p.like = append(p.first[:0], m.chunk...), m.likeness
 	}
 	if m.mode == single {
 		p.batch.Entries = append(p.batch.Entries, 0x92)
@@ -216,7 +218,7 @@ func (c *conn) flush(work context.Context) error {
 	}
 	b := p.batch
 	if p.count == 1 && len(p.first) > 0 {
-		b.Chunk = c.lasting(b.Tag, p.first)
+		b.Chunk = c.lasting(b.Tag, p.first, &p.like)
 	}
 	p.count, p.first = 0, p.first[:0]
 	p.batch.Count, p.batch.Entries = 0, p.batch.Entries[:0]
@@ -226,9 +228,9 @@ func (c *conn) flush(work context.Context) error {
 // lasting is the Chunk of a message: unlike chunkID it is the same in every process, since
 // buffers store it. Messages that were put together into one batch have none: they are
 // small, and a sender who sends many at once repeats them in other company.
-func (c *conn) lasting(tag string, chunk []byte) (id event.Chunk) {
+func (c *conn) lasting(tag string, chunk []byte, like *likeness) (id event.Chunk) {
 	b := binary.BigEndian.AppendUint32(c.hash[:0], uint32(len(tag)))
-	b = append(append(b, tag...), chunk...)
+	b = like.append(append(append(b, tag...), chunk...))
 	sum := sha256.Sum256(b)
 	c.hash = b
 	copy(id[:], sum[:])
