@@ -89,7 +89,7 @@ func (p *planner) source(s *fluentconf.Section) {
 		p.monitor(s, typ)
 		return
 	default:
-		p.d.Error(pos, fmt.Sprintf("weir has no source of type %q", typ), "sources are forward, stdin, prometheus, prometheus_output_monitor, prometheus_monitor and monitor_agent")
+		p.d.Error(pos, fmt.Sprintf("weir has no source of type %q", typ), "sources are forward, stdin, prometheus, prometheus_output_monitor, prometheus_monitor, prometheus_tail_monitor and monitor_agent")
 		return
 	}
 	src.label = p.workers.contextOf(s)

@@ -49,7 +49,7 @@ func (p *planner) outputType(o *outputPlan, s *fluentconf.Section, typ string, p
 		p.d.Error(pos, "secondary_file can only be used in a <secondary> section", "write @type file, or move it into the <secondary> of another output")
 		return false
 	default:
-		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, prometheus, copy, roundrobin, relabel, route and rewrite_tag_filter")
+		p.d.Error(pos, fmt.Sprintf("weir has no output of type %q", typ), "outputs are cloudwatch_logs, s3, file, stdout, null, prometheus, copy, roundrobin, relabel, route, rewrite_tag_filter and detect_exceptions")
 		return false
 	}
 	return true

@@ -4,6 +4,7 @@ package formatter
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"weir/internal/config"
@@ -64,29 +65,41 @@ func build(s *fluentconf.Section, fallback string, env Env, d *config.Diagnostic
 			}
 		}
 	}
-	switch typ {
-	case "json":
-		return b.json(), false
-	case "single_value":
-		return b.singleValue(), false
-	case "ltsv":
-		return b.ltsv(), false
-	case "csv":
-		return b.csv(), false
-	case "tsv":
-		return b.tsv(), false
-	case "msgpack":
-		return b.msgpack(), false
-	case "hash":
-		return b.hash(), false
-	case "out_file":
-		f, usesTag := b.outFile()
-		return f, usesTag
-	case "stdout":
-		return b.stdout(), true
+	var names []string
+	for _, t := range Types() {
+		if t.Name == typ {
+			return t.build(&b)
+		}
+		names = append(names, t.Name)
 	}
-	d.Error(b.pos, fmt.Sprintf("weir has no formatter of type %q", typ), "formatters are json, single_value, ltsv, csv, tsv, msgpack, out_file, stdout and hash")
+	d.Error(b.pos, fmt.Sprintf("weir has no formatter of type %q", typ), "formatters are "+strings.Join(names, ", "))
 	return nil, false
+}
+
+// Type is a kind of formatter, as @type names it.
+type Type struct {
+	Name   string
+	Params any // zero value of the struct that its section is read into, for the documentation
+	build  func(b *builder) (f Formatter, usesTag bool)
+}
+
+// Types lists the formatters. A new one is a line here; docs/fluentd-compat.md gets its
+// parameters from this list, and a test says how.
+func Types() []Type {
+	tagless := func(build func(*builder) Formatter) func(*builder) (Formatter, bool) {
+		return func(b *builder) (Formatter, bool) { return build(b), false }
+	}
+	return []Type{
+		{"json", JSONParams{}, tagless((*builder).json)},
+		{"single_value", SingleValueParams{}, tagless((*builder).singleValue)},
+		{"ltsv", LTSVParams{}, tagless((*builder).ltsv)},
+		{"csv", CSVParams{}, tagless((*builder).csv)},
+		{"tsv", TSVParams{}, tagless((*builder).tsv)},
+		{"msgpack", MsgpackParams{}, tagless((*builder).msgpack)},
+		{"out_file", OutFileParams{}, (*builder).outFile},
+		{"stdout", nil, func(b *builder) (Formatter, bool) { return b.stdout(), true }}, // those of the formatter that output_type names
+		{"hash", HashParams{}, tagless((*builder).hash)},
+	}
 }
 
 // NewlineParams say what ends a line.

@@ -9,7 +9,6 @@ import (
 
 	"weir/internal/config"
 	"weir/internal/event"
-	"weir/internal/fluentconf"
 )
 
 // Parser reads texts: lines, as a rule.
@@ -101,76 +100,6 @@ var (
 	errNoText    = fmt.Errorf("%w: it is no text", ErrParse)
 )
 
-// New is NewIn without surroundings.
-func New(s *fluentconf.Section, fallback string, d *config.Diagnostics) (p Parser) {
-	return NewIn(s, fallback, Env{}, d)
-}
-
-// NewIn builds the parser of a <parse> section, which may be nil; fallback is the @type when
-// it has none. What is wrong is noted in d; p is then nil.
-func NewIn(s *fluentconf.Section, fallback string, env Env, d *config.Diagnostics) (p Parser) {
-	typ, pos := fallback, fluentconf.Pos{}
-	if s != nil {
-		pos = s.Pos
-		for _, key := range []string{"@type", "type", "format"} {
-			if prm := s.Get(key); prm != nil {
-				typ, pos = prm.Value.Text, prm.Value.Pos
-				break
-			}
-		}
-	}
-	before := len(d.Errors)
-	b := builder{s: s, pos: pos, env: env, d: d}
-	switch typ {
-	case "none":
-		var params NoneParams
-		config.Decode(s, &params, d)
-		p = b.none(params)
-	case "json":
-		p = b.json()
-	case "regexp":
-		p = b.regexp("")
-	case "csv":
-		p = b.csv()
-	case "tsv":
-		p = b.tsv()
-	case "ltsv":
-		p = b.ltsv()
-	case "apache2":
-		p = b.apache2()
-	case "apache":
-		p = b.lines(apacheOldLine, webTime)
-	case "apache_error":
-		p = b.lines(apacheErrorLine, "")
-	case "nginx":
-		p = b.lines(nginxLine, webTime)
-	case "syslog":
-		p = b.syslog()
-	case "multiline":
-		p = b.multiline()
-	case "msgpack":
-		p = b.msgpack()
-	default:
-		if len(typ) > 1 && typ[0] == '/' {
-			p = b.regexp(typ)
-			break
-		}
-		d.Error(pos, fmt.Sprintf("weir has no parser of type %q", typ), "parsers are json, regexp, none, csv, tsv, ltsv, apache2, apache, apache_error, nginx, syslog, multiline and msgpack")
-	}
-	if len(d.Errors) > before {
-		return nil
-	}
-	return p
-}
-
-// builder makes the parser of one section.
-type builder struct {
-	s   *fluentconf.Section
-	pos fluentconf.Pos
-	env Env
-	d   *config.Diagnostics
-}
-
 // NoneParams are the parameters of @type none.
 type NoneParams struct {
 	Common
@@ -184,7 +113,9 @@ func NewNone(p NoneParams) Parser {
 	return &none{event.AppendStr(event.AppendMapHeader(nil, 1), p.MessageKey)}
 }
 
-func (b *builder) none(p NoneParams) Parser {
+func (b *builder) none() Parser {
+	var p NoneParams
+	config.Decode(b.s, &p, b.d)
 	b.common(&p.Common, commonDefaults{}) // for its mistakes: the line stays as it is
 	if p.Types != nil || p.NullPattern != nil || p.NullEmptyString {
 		b.d.Warn(b.pos, "types and null values have no effect on the parser none", "remove them")

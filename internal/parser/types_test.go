@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -114,10 +115,21 @@ func TestFirstLine(t *testing.T) {
 
 func FuzzTypes(f *testing.F) {
 	confs := []string{"@type csv\nkeys a,b\ntypes a:integer", "@type ltsv", "@type apache2", "@type syslog\nmessage_format auto", "@type msgpack\nnull_empty_string true", "@type tsv\nkeys a,b", "@type json\ntime_type string\ntypes a:float",
-		"@type csv\nkeys a,b\nparser_engine fast", "@type syslog\nparser_engine string\nwith_priority true", "@type ltsv\ndelimiter_pattern /\\s+/", "@type multiline\nformat1 /(?<a>\\d*)(?<b>[a-z]*)/"}
+		"@type csv\nkeys a,b\nparser_engine fast", "@type syslog\nparser_engine string\nwith_priority true", "@type ltsv\ndelimiter_pattern /\\s+/", "@type multiline\nformat1 /(?<a>\\d*)(?<b>[a-z]*)/",
+		"@type none", "@type regexp\nexpression /(?<a>[^ ]*) (?<time>.*)/", "@type apache", "@type apache_error", "@type nginx"}
 	var all []Parser
-	for _, c := range confs {
+	fuzzed := map[string]bool{}
+	for i, c := range confs {
 		all = append(all, buildIn(f, c))
+		first, _, _ := strings.Cut(c, "\n")
+		fuzzed[strings.TrimPrefix(first, "@type ")] = true
+		f.Add(i, []byte("a=\"1\" b:2\t[28/Feb/2013:12:00:00 +0900] \xff{"))
+		f.Add(i, []byte(nil))
+	}
+	for _, typ := range Types() {
+		if !fuzzed[typ.Name] {
+			f.Errorf("the parser %s reads foreign bytes and is not among those that are fuzzed", typ.Name)
+		}
 	}
 	f.Add(0, []byte(`x,"y""z"`))
 	f.Add(3, []byte("<16>1 2017-02-06T13:14:15Z h app 1 ID47 - Hi"))
