@@ -242,6 +242,37 @@ func TestRefusedContentIsBisected(t *testing.T) {
 	})
 }
 
+// TestRefusedForNoContent: where a lane's events are all refused it is not for their
+// content. Some are given up before that is known; the others wait, and are delivered when
+// it is over. Other lanes go on.
+func TestRefusedForNoContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newFake()
+		ill := true
+		out.answer = func(lane string, ns []uint32) output.Result {
+			if ill && lane == "a" {
+				return fails(output.Refused)
+			}
+			return output.Result{}
+		}
+		r := newRig(t, out, nil)
+		r.append(batch("a", 0, 100))
+		r.append(batch("b", 0, 100))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := r.book.Sheet(); s.Rejected[ledger.Refused] != mostRefused || s.Delivered != 100 || s.Pending() != 100-mostRefused {
+			t.Errorf("book: %+v", s)
+		}
+		out.mu.Lock()
+		ill = false
+		out.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		ascending(t, "a", out.got("a"), mostRefused, 100-mostRefused)
+		r.stop(time.Minute)
+	})
+}
+
 func TestRetryLimitGivesUpOnlyTheFailingRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newFake()

@@ -43,6 +43,7 @@ type lane struct {
 	attempts  int        // failures in a row
 	failing   time.Time  // when the first of them was
 	limit     int        // most entries in the next request; 0: no limit
+	refusals  int        // events that were refused alone since something was accepted
 	flushTo   buffer.Seq // Flush made due what came up to here
 	lastError string
 	lastKind  output.Kind

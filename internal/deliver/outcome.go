@@ -15,6 +15,11 @@ import (
 // not.
 const gateAfter = 3
 
+// mostRefused is how many events of a lane may be refused for their content, one by one,
+// before anything is accepted. Then it is not for theirs: a proxy, or a setting of the group, is in
+// the way of all, and giving up one after the other would lose them all.
+const mostRefused = 8
+
 // stopWait is the longest wait before another attempt while weir is stopping.
 const stopWait = 2 * time.Second
 
@@ -30,7 +35,7 @@ func (d *Deliverer) succeeded(f *flight, marks []piece) {
 		d.giveBack(l, marks)
 	}
 	l.delivered += uint64(f.events)
-	l.backoff = 0
+	l.backoff, l.refusals = 0, 0
 	d.recover(l, now)
 	if l.limit > 0 {
 		if l.limit *= 2; l.limit > d.o.Linger.Events {
@@ -75,9 +80,13 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) {
 		return
 	case e.Kind == output.Refused && f.told != nil:
 		f.told.alone = true // which of them it was shows then
-	case e.Kind == output.Refused && f.events == 1:
+	case e.Kind == output.Refused && f.events == 1 && d.forItsContent(f.lane):
 		d.endUnsent(f, e, ledger.Refused.Fate())
 		return
+	case e.Kind == output.Refused && f.events == 1:
+		all := *e
+		all.Kind, all.Hint = output.Denied, "as were all before it: it is for no event's content; look at the endpoint, at proxies, at the target and its settings"
+		e = &all
 	}
 	now := time.Now()
 	d.stat.retry(e.Kind)
@@ -104,6 +113,15 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) {
 		d.quit(l)
 	}
 	d.settled(l)
+}
+
+// forItsContent says whether that is why an event was refused that stood alone in its
+// request.
+func (d *Deliverer) forItsContent(l *lane) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.refusals++
+	return l.refusals <= mostRefused
 }
 
 // react decides when the lane, or the output, tries again. Callers hold d.mu.
