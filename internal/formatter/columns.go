@@ -81,7 +81,7 @@ func replaceAll(b []byte, from int, text, with []byte) []byte {
 // CSVParams are the parameters of @type csv.
 type CSVParams struct {
 	config.Plugin
-	NewlineParams
+	AddNewlineParams
 	Fields      []string `conf:"fields" required:"true" doc:"fields to write, as record accessors"`
 	Delimiter   string   `conf:"delimiter" default:"," doc:"text between fields; TAB is a tab"`
 	ForceQuotes bool     `conf:"force_quotes" default:"true" doc:"put quotes around every field"`
@@ -97,7 +97,10 @@ type csv struct {
 func (b *builder) csv() Formatter {
 	var p CSVParams
 	config.Decode(b.s, &p, b.d)
-	f := &csv{delimiter: []byte(p.Delimiter), force: p.ForceQuotes, end: p.text()}
+	f := &csv{delimiter: []byte(p.Delimiter), force: p.ForceQuotes}
+	if p.AddNewline {
+		f.end = "\n"
+	}
 	if p.Delimiter == `\t` || p.Delimiter == "TAB" {
 		f.delimiter = []byte{'\t'}
 	}

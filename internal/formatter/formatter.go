@@ -102,17 +102,32 @@ func Types() []Type {
 	}
 }
 
-// NewlineParams say what ends a line.
+// NewlineParams say what ends a line. Fluentd's csv has the first of the two only, its
+// out_file the second.
 type NewlineParams struct {
-	AddNewline bool   `conf:"add_newline" default:"true" doc:"end the event with a line end"`
-	Newline    string `conf:"newline" enum:"lf|crlf" default:"lf" doc:"which line end"`
+	AddNewlineParams
+	WhichNewlineParams
+}
+
+// AddNewlineParams say whether something ends a line.
+type AddNewlineParams struct {
+	AddNewline bool `conf:"add_newline" default:"true" doc:"end the event with a line end"`
+}
+
+// WhichNewlineParams say which of the two line ends it is.
+type WhichNewlineParams struct {
+	Newline string `conf:"newline" enum:"lf|crlf" default:"lf" doc:"which line end"`
 }
 
 func (p NewlineParams) text() string {
-	switch {
-	case !p.AddNewline:
+	if !p.AddNewline {
 		return ""
-	case p.Newline == "crlf":
+	}
+	return p.WhichNewlineParams.text()
+}
+
+func (p WhichNewlineParams) text() string {
+	if p.Newline == "crlf" {
 		return "\r\n"
 	}
 	return "\n"

@@ -80,7 +80,7 @@ func appendNanos(dst []byte, nsec int64) []byte {
 // OutFileParams are the parameters of @type out_file.
 type OutFileParams struct {
 	config.Plugin
-	NewlineParams
+	WhichNewlineParams
 	TimeParams
 	TimeType   string `conf:"time_type" enum:"float|unixtime|string" default:"string" doc:"how the time is written"`
 	OutputTime bool   `conf:"output_time" default:"true" doc:"write the time"`

@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"slices"
+
 	"weir/internal/config"
 	"weir/internal/event"
 	"weir/internal/ruby/rx"
@@ -31,11 +33,19 @@ func (b *builder) preset(expression string, p *Common, def commonDefaults) *rege
 func (b *builder) apache2() Parser {
 	var p PresetParams
 	config.Decode(b.s, &p, b.d)
-	r := b.preset(apacheLine, &p.Common, commonDefaults{timeKey: "time", timeFormat: webTime})
+	if p.Types != nil || p.NullPattern != nil || p.NullEmptyString || p.TimeFormat != "" || p.TimeKey != nil && *p.TimeKey != "time" {
+		b.d.Warn(b.pos, "types, null values, time_key and time_format have no effect on the parser apache2", "remove them, or convert the fields in a filter")
+	}
+	key := "time"
+	p.TimeKey, p.TimeFormat, p.Types, p.NullPattern, p.NullEmptyString = &key, "", nil, nil, false
+	r := b.preset(apacheLine, &p.Common, commonDefaults{timeKey: key, timeFormat: webTime})
 	if r == nil {
 		return nil
 	}
 	r.edit, r.whole = apacheValue, true
+	at := slices.IndexFunc(r.groups, func(g group) bool { return g.name == key })
+	g := r.groups[at]
+	r.groups = append(slices.Delete(r.groups, at, at+1), g) // the time that keep_time_key leaves stands behind the others
 	return r
 }
 

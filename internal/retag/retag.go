@@ -195,8 +195,8 @@ func (ru *rule) fires(s *Scratch, record []byte) (fires, through bool) {
 	if ok {
 		s.value = appendValue(s.value, v)
 	}
-	if len(s.value) == 0 {
-		return ru.invert, false
+	if len(s.value) == 0 && !ru.invert { // whatever the pattern says of an empty text
+		return false, false
 	}
 	if ru.line {
 		lo := 0

@@ -48,7 +48,8 @@ type Options struct {
 	FS        FS          // default OS
 }
 
-// Output is the file output. A lane is a path and a tag.
+// Output is the file output. A lane is a path: what comes of several tags stands in a file in
+// the order in which it was accepted.
 type Output struct {
 	o         Options
 	template  *placeholder.Template
@@ -143,8 +144,11 @@ func (o *Output) forget() {
 	}
 }
 
-// Splitter returns a Splitter whose lanes are path, a zero byte, tag. A path holds another
-// zero byte where the number of the file comes.
+// UsesTags implements output.Tagged.
+func (o *Output) UsesTags() bool { return true }
+
+// Splitter returns a Splitter whose lanes are paths. A path holds a zero byte where the
+// number of the file comes.
 func (o *Output) Splitter() output.Splitter { return &splitter{o: o} }
 
 type splitter struct {
@@ -206,9 +210,5 @@ func (s *splitter) add(add func(lane []byte, r output.Run), ok bool, r output.Ru
 // path writes the lane of an event over dst.
 func (s *splitter) path(dst []byte, c placeholder.Context) (out []byte, ok bool) {
 	out, _, err := s.o.template.AppendPath(dst[:0], c)
-	if err != nil {
-		return out, false
-	}
-	out = append(out, 0)
-	return append(out, c.Tag...), true
+	return out, err == nil
 }

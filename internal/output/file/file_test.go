@@ -90,6 +90,7 @@ func send(t testing.TB, o *Output, b event.Batch) (rejected int, failure *output
 			return
 		}
 		req.Reset(string(lane))
+		req.(output.TagTaker).SetTag(b.Tag)
 		n, size, _ := req.Add(b.Entries[r.Off:r.Off+r.Len], r.Count)
 		if n != r.Count || size != r.Len {
 			t.Errorf("Add took %d of %d, %d of %d bytes", n, r.Count, size, r.Len)
@@ -267,13 +268,15 @@ func TestGzipMembers(t *testing.T) {
 func TestRequestIsFull(t *testing.T) {
 	o := newOutput(t, Params{Path: "a", Append: true}, placeholder.Options{}, nil)
 	r := o.Request()
-	r.Reset("a\x00" + strings.Repeat("t", full/2))
+	r.Reset("a")
+	r.(output.TagTaker).SetTag(strings.Repeat("t", full/2))
 	b := batch("t", ev{}, ev{}, ev{})
 	n, size, isFull := r.Add(b.Entries, 3)
 	if n != 2 || !isFull || r.Fill() != 1 {
 		t.Errorf("took %d entries, full %v, fill %v", n, isFull, r.Fill())
 	}
-	r.Reset("a\x00t")
+	r.Reset("a")
+	r.(output.TagTaker).SetTag("t")
 	if n, _, isFull = r.Add(b.Entries[size:], 3); n != 1 || isFull || r.Fill() > 0.01 {
 		t.Errorf("took %d entries, full %v, fill %v", n, isFull, r.Fill())
 	}
@@ -293,7 +296,8 @@ func TestDamagedEntriesEndAsInvalid(t *testing.T) {
 
 	dir := t.TempDir()
 	r := newOutput(t, Params{Path: dir + "/a", Append: true}, placeholder.Options{}, nil).Request()
-	r.Reset(dir + "/a\x00t")
+	r.Reset(dir + "/a")
+	r.(output.TagTaker).SetTag("t")
 	if n, size, isFull := r.Add(b.Entries, 3); n != 3 || size != len(b.Entries) || !isFull {
 		t.Errorf("took %d, %d, %v", n, size, isFull)
 	}
@@ -324,6 +328,7 @@ func TestFailuresLeaveNothingBehind(t *testing.T) {
 				b := batch("t", ev{}, ev{})
 				req := o.Request()
 				o.Splitter().Split(b, func(lane []byte, r output.Run) { req.Reset(string(lane)) })
+				req.(output.TagTaker).SetTag(b.Tag)
 				req.Add(b.Entries, b.Count)
 				res := req.Send(context.Background())
 				if res.Err == nil || res.Err.Kind != c.kind {

@@ -38,15 +38,13 @@ type request struct {
 
 // Reset starts a request for a lane.
 func (r *request) Reset(lane string) {
-	// The tag may hold any byte; the path has at most one zero byte, which is the mark.
-	cut := strings.IndexByte(lane, 0)
-	if !r.o.o.Params.Append {
-		cut += 1 + strings.IndexByte(lane[cut+1:], 0)
-	}
-	r.name, r.tag = lane[:cut], lane[cut+1:]
+	r.name, r.tag = lane, ""
 	r.buf, r.count, r.ended = r.buf[:0], 0, r.ended[:0]
 	r.gz.Reset()
 }
+
+// SetTag implements output.TagTaker.
+func (r *request) SetTag(tag string) { r.tag = tag }
 
 // Add formats entries until the request has a few mebibytes.
 func (r *request) Add(b []byte, limit int) (entries, size int, isFull bool) {

@@ -27,7 +27,8 @@ type Options struct {
 	Formatter Formatter // the <format> section; Fluentd's default here is stdout
 }
 
-// Output is the stdout output. A lane is a tag: the order of events is kept within tags.
+// Output is the stdout output. There is one lane, so that events of several tags are in the
+// order in which they were accepted.
 type Output struct {
 	format Formatter
 
@@ -46,15 +47,19 @@ func (o *Output) Scope() string { return "" }
 // Close does nothing; the writer is not ours.
 func (o *Output) Close() error { return nil }
 
-// Splitter returns a Splitter whose lanes are tags.
-func (o *Output) Splitter() output.Splitter { return &splitter{} }
+// UsesTags implements output.Tagged.
+func (o *Output) UsesTags() bool { return true }
 
-type splitter struct{ lane []byte }
+// Splitter returns a Splitter with one lane.
+func (o *Output) Splitter() output.Splitter { return splitter{} }
+
+type splitter struct{}
+
+var lane = []byte("stdout")
 
 // Split makes one run of the whole batch.
-func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
-	s.lane = append(s.lane[:0], b.Tag...)
-	add(s.lane, output.Run{Len: len(b.Entries), Count: b.Count})
+func (splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
+	add(lane, output.Run{Len: len(b.Entries), Count: b.Count})
 }
 
 // Request returns a new, empty Request.
@@ -69,10 +74,13 @@ type request struct {
 	ended []output.Ended
 }
 
-// Reset starts a request for a tag.
-func (r *request) Reset(lane string) {
-	r.tag, r.buf, r.sent, r.count, r.ended = lane, r.buf[:0], 0, 0, r.ended[:0]
+// Reset starts a request.
+func (r *request) Reset(string) {
+	r.tag, r.buf, r.sent, r.count, r.ended = "", r.buf[:0], 0, 0, r.ended[:0]
 }
+
+// SetTag implements output.TagTaker.
+func (r *request) SetTag(tag string) { r.tag = tag }
 
 // Add formats entries until the request has about a mebibyte.
 func (r *request) Add(b []byte, limit int) (entries, size int, isFull bool) {

@@ -35,7 +35,7 @@ func TestLinesInOrder(t *testing.T) {
 	lanes := 0
 	o.Splitter().Split(b, func(lane []byte, r output.Run) {
 		lanes++
-		if string(lane) != "app" || r.Off != 0 || r.Len != len(b.Entries) || r.Count != 3 {
+		if string(lane) != "stdout" || r.Off != 0 || r.Len != len(b.Entries) || r.Count != 3 {
 			t.Errorf("lane %q, run %+v", lane, r)
 		}
 	})
@@ -45,7 +45,8 @@ func TestLinesInOrder(t *testing.T) {
 	r := o.Request()
 	for range 2 { // a request is reused
 		w.Reset()
-		r.Reset("app")
+		r.Reset("stdout")
+		r.(output.TagTaker).SetTag("app")
 		if n, size, isFull := r.Add(b.Entries, 2); n != 2 || isFull || size >= len(b.Entries) {
 			t.Errorf("Add took %d entries, %d bytes, full %v", n, size, isFull)
 		} else if n, size, _ = r.Add(b.Entries[size:], 5); n != 1 {
@@ -63,7 +64,8 @@ func TestLinesInOrder(t *testing.T) {
 func TestFull(t *testing.T) {
 	o := New(Options{Writer: &bytes.Buffer{}, Formatter: plain{}})
 	r := o.Request()
-	r.Reset(strings.Repeat("t", 100_000))
+	r.Reset("stdout")
+	r.(output.TagTaker).SetTag(strings.Repeat("t", 100_000))
 	b := entries(50)
 	n, size, isFull := r.Add(b, 50)
 	if !isFull || n != 11 || size != n*len(b)/50 {
@@ -99,7 +101,8 @@ func TestRetryGoesOnWhereTheWriteStopped(t *testing.T) {
 	w := &limited{left: 10}
 	o := New(Options{Writer: w, Formatter: plain{}})
 	r := o.Request()
-	r.Reset("a")
+	r.Reset("stdout")
+	r.(output.TagTaker).SetTag("a")
 	r.Add(entries(3), 3)
 	res := r.Send(context.Background())
 	if res.Err == nil || res.Err.Kind != output.Unavailable || !errors.Is(res.Err, errGone) {
@@ -117,7 +120,8 @@ func TestDamagedEntriesEndAsInvalid(t *testing.T) {
 	var w bytes.Buffer
 	o := New(Options{Writer: &w, Formatter: plain{}})
 	r := o.Request()
-	r.Reset("a")
+	r.Reset("stdout")
+	r.(output.TagTaker).SetTag("a")
 	b := append(entries(1), 0xc1, 0xc1)
 	if n, size, isFull := r.Add(b, 3); n != 3 || size != len(b) || !isFull {
 		t.Errorf("took %d, %d, %v", n, size, isFull)
@@ -134,7 +138,8 @@ func TestCancelledContext(t *testing.T) {
 	cancel()
 	var w bytes.Buffer
 	r := New(Options{Writer: &w, Formatter: plain{}}).Request()
-	r.Reset("a")
+	r.Reset("stdout")
+	r.(output.TagTaker).SetTag("a")
 	r.Add(entries(1), 1)
 	if res := r.Send(ctx); res.Err == nil || w.Len() != 0 {
 		t.Errorf("Send: %+v, wrote %q", res, w.String())
