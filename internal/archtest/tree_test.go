@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -41,12 +42,23 @@ func (s *source) at(n ast.Node) string {
 	return s.file + ":" + strconv.Itoa(s.fset.Position(n.Pos()).Line)
 }
 
-// sources parses all Go files of the module, tests too. Other modules inside are skipped.
+// sources gives all Go files of the module, tests too. Other modules inside are skipped.
 func sources(t *testing.T) []*source {
 	t.Helper()
-	var all []*source
+	all, err := tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d files found: the tree is not where it should be", len(all))
+	}
+	return all
+}
+
+// tree parses the files, once for all tests: they only read it.
+var tree = sync.OnceValues(func() (all []*source, err error) {
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -85,14 +97,8 @@ func sources(t *testing.T) []*source {
 		all = append(all, s)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 50 {
-		t.Fatalf("only %d files found: the tree is not where it should be", len(all))
-	}
-	return all
-}
+	return all, err
+})
 
 func skipDir(p, name string) error {
 	if name == "testdata" || len(name) > 1 && name[0] == '.' && name != ".." {

@@ -23,7 +23,7 @@ type Plugin struct {
 type OutputPlugin struct {
 	Plugin
 	SlowFlush     float64             `conf:"slow_flush_log_threshold" default:"20.0" doc:"seconds after which a flush is reported as slow"`
-	TimeAsInteger bool                `conf:"time_as_integer" default:"false" doc:"pass times on in whole seconds"`
+	TimeAsInteger bool                `conf:"time_as_integer" default:"false" doc:"accepted for compatibility: as in Fluentd it changes nothing where an output formats events itself, and all here do"`
 	Buffer        *fluentconf.Section `section:"buffer" doc:"buffer of this output"`
 	Secondary     *fluentconf.Section `section:"secondary" doc:"output for what the primary gave up"`
 }

@@ -23,7 +23,7 @@ type Common struct {
 	UTC             *bool             `conf:"utc" doc:"a time without a zone is UTC"`
 	Timezone        string            `conf:"timezone" doc:"zone of a time without one: an offset or Region/City"`
 	KeepTimeKey     bool              `conf:"keep_time_key" default:"false" doc:"leave the time in the record"`
-	Estimate        bool              `conf:"estimate_current_event" default:"true" doc:"a line without a time has the time of reading"`
+	Estimate        bool              `conf:"estimate_current_event" default:"true" doc:"accepted for compatibility: a text without a time has that of its event in a filter, that of reading in a source"`
 	Types           map[string]string `conf:"types" doc:"types of fields: name:string|integer|float|bool|time[:zone][:layout]|array[:delimiter]"`
 	NullPattern     *rx.Regexp        `conf:"null_value_pattern" doc:"a text that it matches is nil"`
 	NullEmptyString bool              `conf:"null_empty_string" default:"false" doc:"an empty text is nil"`
