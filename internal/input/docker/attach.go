@@ -113,11 +113,11 @@ func (s *session) discard(lost *Counts) error {
 // discard takes whole frames out of a pipe, or if there is none all that is there. It fails
 // as pipe.look does.
 func (p *Plugin) discard(from *pipe, lost *Counts) (took int, err error) {
-	b, err := p.bench()
+	b, err := p.takeViewer()
 	if err != nil {
 		return 0, err
 	}
-	defer p.keepBench(b)
+	defer p.returnViewer(b)
 	n, err := from.look(b, len(b.raw))
 	if err != nil {
 		return 0, err
@@ -161,7 +161,7 @@ func (s *session) takeOver() error {
 	s.onDisk = len(h.state) > 0 || len(h.pending) > 0
 	if len(missing) > 0 {
 		s.putBatches(missing)
-		if s.p.at(s, stageFlushed) {
+		if s.p.killedAt(s, stageFlushed) {
 			return errKilled
 		}
 	}

@@ -152,8 +152,8 @@ func (s *session) dueIn(due int64, now time.Time) {
 // it is written down before it is put: the next process sees by the ids in the spool whether
 // that has happened.
 func (s *session) flush(give func()) error {
-	d := s.p.draft(s.tags)
-	defer s.p.keepDraft(d)
+	d := s.p.takeDraft(s.tags)
+	defer s.p.returnDraft(d)
 	s.draft = d
 	give()
 	sum := s.namer.flush(s.last.gen + 1)
@@ -162,17 +162,17 @@ func (s *session) flush(give func()) error {
 		return nil
 	}
 	s.hold(event.Chunk{}, d.ready)
-	if s.p.at(s, stageFlushing) {
+	if s.p.killedAt(s, stageFlushing) {
 		return errKilled
 	}
 	var c Counts
 	s.put(d, &c)
 	s.count(&c)
-	if s.p.at(s, stageFlushed) {
+	if s.p.killedAt(s, stageFlushed) {
 		return errKilled
 	}
 	s.hold(event.Chunk{}, nil)
-	if s.p.at(s, stageFlushHeld) {
+	if s.p.killedAt(s, stageFlushHeld) {
 		return errKilled
 	}
 	return nil

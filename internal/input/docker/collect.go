@@ -44,10 +44,10 @@ func (p *Plugin) collectOne(path string) {
 	if err != nil {
 		return
 	}
-	b, err := p.bench()
+	b, err := p.takeViewer()
 	if err == nil {
 		_, err = from.look(b, len(b.raw))
-		p.keepBench(b)
+		p.returnViewer(b)
 	}
 	if err == nil || errors.Is(err, errEmpty) {
 		p.mu.Lock()

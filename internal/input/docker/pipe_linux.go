@@ -96,7 +96,7 @@ func (p *pipe) waiting() (n int) {
 
 // look reads into b what is in the pipe without taking it, limit bytes at most, and returns how much. It fails
 // with errEmpty if there is nothing just now and with io.EOF if nothing can come any more.
-func (p *pipe) look(b *bench, limit int) (n int, err error) {
+func (p *pipe) look(b *viewer, limit int) (n int, err error) {
 	cerr := p.rc.Control(func(fd uintptr) {
 		for {
 			var m int64
@@ -147,13 +147,13 @@ func readFull(fd int, buf []byte) error {
 	return nil
 }
 
-// bench is what a look at a pipe needs: a pipe of our own to copy into, and memory.
-type bench struct {
+// viewer is what a look at a pipe needs: a pipe of our own to copy into, and memory.
+type viewer struct {
 	r, w int
 	raw  []byte
 }
 
-func newBench() (*bench, error) {
+func newViewer() (*viewer, error) {
 	b, size, err := makePipe()
 	if err == nil && size < minBlock {
 		b.close()
@@ -170,13 +170,13 @@ func newBench() (*bench, error) {
 	return b, nil
 }
 
-// makePipe makes the pipe of a bench, as large as the kernel lets it be.
-func makePipe() (b *bench, size int, err error) {
+// makePipe makes the pipe of a viewer, as large as the kernel lets it be.
+func makePipe() (b *viewer, size int, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, 0, os.NewSyscallError("pipe2", err)
 	}
-	b = &bench{r: fds[0], w: fds[1]}
+	b = &viewer{r: fds[0], w: fds[1]}
 	if size, err = unix.FcntlInt(uintptr(b.w), unix.F_SETPIPE_SZ, maxBlock); err != nil {
 		size, err = unix.FcntlInt(uintptr(b.w), unix.F_GETPIPE_SZ, 0)
 	}
@@ -194,7 +194,7 @@ const nobody = 65534
 // used up what root may have: then a new one holds two pages, unless its maker has rights that a managed
 // plugin has not. The kernel counts a pipe for the real user of the thread that makes it, so
 // a thread makes it that is somebody else, and then ends.
-func makeCountedPipe() (b *bench, size int, err error) {
+func makeCountedPipe() (b *viewer, size int, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -210,7 +210,7 @@ func makeCountedPipe() (b *bench, size int, err error) {
 	return b, size, err
 }
 
-func (b *bench) close() {
+func (b *viewer) close() {
 	_ = unix.Close(b.r)
 	_ = unix.Close(b.w)
 }

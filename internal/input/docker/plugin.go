@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxBenches  = 8
+	maxViewers  = 8
 	collectTime = 10 * time.Minute // between two searches for stray pipes, and how old one must be
 	closeTime   = 1500 * time.Millisecond
 )
@@ -33,7 +33,7 @@ type Plugin struct {
 	listener net.Listener
 	leave    chan struct{}  // closed when Run ends
 	tasks    sync.WaitGroup // goroutines of sessions and of orphans
-	free     chan *bench
+	free     chan *viewer
 	drafts   sync.Pool
 	looks    atomic.Int64 // sessions that look at their pipes, or want to
 	lost     []string     // pipes of sessions that could not be taken over
@@ -90,10 +90,10 @@ func (p *Plugin) Open() (err error) {
 		return fmt.Errorf("take the directory of sessions; is another weir docker-plugin running?: %w", err)
 	}
 	p.pipeMax = pipeLimit()
-	benches := min(2*runtime.GOMAXPROCS(0), maxBenches) // nobody waits while he has one
-	p.free = make(chan *bench, benches)
-	for range benches {
-		b, err := newBench()
+	viewers := min(2*runtime.GOMAXPROCS(0), maxViewers) // nobody waits while he has one
+	p.free = make(chan *viewer, viewers)
+	for range viewers {
+		b, err := newViewer()
 		if err != nil {
 			return err
 		}
@@ -365,12 +365,12 @@ func (p *Plugin) Totals() Counts {
 	return sum
 }
 
-// at says whether a test wants the process to be dead from here on.
-func (p *Plugin) at(s *session, at stage) bool { return p.o.kill != nil && p.o.kill(s.key, at) }
+// killedAt says whether a test wants the process to be dead from here on.
+func (p *Plugin) killedAt(s *session, at stage) bool { return p.o.kill != nil && p.o.kill(s.key, at) }
 
-// bench gives the means to look at a pipe. It waits while all are in use, and fails when the
+// takeViewer gives the means to look at a pipe. It waits while all are in use, and fails when the
 // plugin stops.
-func (p *Plugin) bench() (*bench, error) {
+func (p *Plugin) takeViewer() (*viewer, error) {
 	select {
 	case <-p.leave:
 		return nil, errLeave
@@ -384,7 +384,7 @@ func (p *Plugin) bench() (*bench, error) {
 	}
 }
 
-func (p *Plugin) keepBench(b *bench) { p.free <- b }
+func (p *Plugin) returnViewer(b *viewer) { p.free <- b }
 
 // share is how much one of the sessions that look at their pipes just now should take: what all have
 // taken is in memory until it is stored.
@@ -392,13 +392,13 @@ func (p *Plugin) share() int {
 	return min(max(maxLooks/max(int(p.looks.Load()), 1), minBlock), maxBlock)
 }
 
-func (p *Plugin) draft(tags []string) *draft {
+func (p *Plugin) takeDraft(tags []string) *draft {
 	d := p.drafts.Get().(*draft)
 	d.reset(tags)
 	return d
 }
 
-func (p *Plugin) keepDraft(d *draft) {
+func (p *Plugin) returnDraft(d *draft) {
 	d.trim()
 	p.drafts.Put(d)
 }

@@ -164,7 +164,7 @@ func (s *session) read() error {
 		seen, took, err := s.turn(final)
 		switch {
 		case errors.Is(err, errEmpty):
-			if s.p.at(s, stageEmpty) {
+			if s.p.killedAt(s, stageEmpty) {
 				return errKilled
 			}
 			if halted {
@@ -203,29 +203,29 @@ func (s *session) read() error {
 func (s *session) turn(final bool) (seen, took int, err error) {
 	s.p.looks.Add(1)
 	defer s.p.looks.Add(-1)
-	b, err := s.p.bench()
+	b, err := s.p.takeViewer()
 	if err != nil {
 		return 0, 0, err
 	}
-	d := s.p.draft(s.tags)
-	defer s.p.keepDraft(d)
+	d := s.p.takeDraft(s.tags)
+	defer s.p.returnDraft(d)
 	n, err := s.look(b)
 	if err != nil {
-		s.p.keepBench(b)
+		s.p.returnViewer(b)
 		return 0, 0, err
 	}
 	d.expect(n)
 	raw := b.raw[:n]
 	if s.known != nil {
 		if raw, err = s.again(raw); err != nil || raw == nil {
-			s.p.keepBench(b)
+			s.p.returnViewer(b)
 			return n, n, err
 		}
 	}
 	var c Counts
 	took = s.compose(d, raw, final && n < s.view, &c)
 	sum := s.namer.sum(raw[:took])
-	s.p.keepBench(b)
+	s.p.returnViewer(b)
 	if took == 0 {
 		return n, 0, nil
 	}
@@ -241,7 +241,7 @@ func (s *session) turn(final bool) (seen, took int, err error) {
 }
 
 // look shows the pipe, all of it or a share of what all sessions may look at together.
-func (s *session) look(b *bench) (n int, err error) {
+func (s *session) look(b *viewer) (n int, err error) {
 	s.view = len(b.raw)
 	if s.known == nil { // else a block of the process before may be as large as one can be
 		s.view = min(s.view, s.p.share())
@@ -259,15 +259,15 @@ func (s *session) look(b *bench) (n int, err error) {
 // store is what must happen, in this order, before the bytes leave the pipe, and their
 // leaving.
 func (s *session) store(d *draft, took int, sum *digest, c *Counts) error {
-	if s.p.at(s, stageLooked) {
+	if s.p.killedAt(s, stageLooked) {
 		return errKilled
 	}
 	s.put(d, c)
-	if s.p.at(s, stageStored) {
+	if s.p.killedAt(s, stageStored) {
 		return errKilled
 	}
 	s.hold(chunkOf(took, sum, wholeBlock), nil)
-	if s.p.at(s, stageHeld) {
+	if s.p.killedAt(s, stageHeld) {
 		return errKilled
 	}
 	if cap(d.enc[0]) < took {
@@ -277,7 +277,7 @@ func (s *session) store(d *draft, took int, sum *digest, c *Counts) error {
 		return err
 	}
 	s.count(c)
-	if s.p.at(s, stageTaken) {
+	if s.p.killedAt(s, stageTaken) {
 		return errKilled
 	}
 	return nil

@@ -50,14 +50,14 @@ func TestStopWaitsForNothing(t *testing.T) {
 			p.block = block
 			return func() { close(block) }
 		},
-		"benches": func(p *process, _ *stuckFS) func() {
-			var all []*bench
+		"viewers": func(p *process, _ *stuckFS) func() {
+			var all []*viewer
 			for range cap(p.free) {
 				all = append(all, <-p.free)
 			}
 			return func() {
 				for _, b := range all {
-					p.keepBench(b)
+					p.returnViewer(b)
 				}
 			}
 		},

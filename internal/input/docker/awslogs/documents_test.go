@@ -2,12 +2,43 @@ package awslogs
 
 import (
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"strings"
 	"testing"
 )
 
 const root = "../../../../"
+
+// TestOptionsAreKnown: an option with a name here that known does not list is refused when
+// somebody sets it.
+func TestOptionsAreKnown(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "keys.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, keys := known(), 0
+	ast.Inspect(f, func(n ast.Node) bool {
+		c, ok := n.(*ast.ValueSpec)
+		if !ok || len(c.Values) != 1 || !strings.HasPrefix(c.Names[0].Name, "key") {
+			return true
+		}
+		value, ok := c.Values[0].(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		keys++
+		if key := strings.Trim(value.Value, `"`); !all[key] {
+			t.Errorf("known does not list %s (%s)", key, c.Names[0].Name)
+		}
+		return true
+	})
+	if keys < 25 {
+		t.Errorf("only %d names found", keys)
+	}
+}
 
 // TestOptionsAreDocumented looks for each option in the table of docs/docker.md.
 func TestOptionsAreDocumented(t *testing.T) {

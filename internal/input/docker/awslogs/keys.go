@@ -1,8 +1,8 @@
 package awslogs
 
-// The names of the options. Those without a prefix and those of awslogs are Docker's. No
-// option of weir's is called max-size, max-file or compress: Docker's local cache reads
-// these names from the same map.
+// The names of the options; each stands in known and in docs/docker.md as well. Those without
+// a prefix and those of awslogs are Docker's. No option of weir's is called max-size, max-file
+// or compress: Docker's local cache reads these names from the same map.
 const (
 	keyMode      = "mode"
 	keyRing      = "max-buffer-size"
@@ -23,17 +23,21 @@ const (
 	keyFlush     = "awslogs-force-flush-interval-seconds"
 	keyQueue     = "awslogs-max-buffered-events"
 
-	keyNotice     = "weir-loss-notice"
-	keyBuffer     = "weir-buffer-size"
-	keyOverflow   = "weir-overflow"
-	keyDrain      = "weir-drain-order"
-	keyRetention  = "weir-retention-days"
-	keyEventSize  = "weir-event-size"
-	keyStderr     = "weir-stderr-stream"
-	keyTemplates  = "weir-templates"
-	keySanitize   = "weir-sanitize-names"
-	keyProfile    = "weir-profile"
-	keyRole       = "weir-role-arn"
+	keyNotice    = "weir-loss-notice"
+	keyBuffer    = "weir-buffer-size"
+	keyOverflow  = "weir-overflow"
+	keyDrain     = "weir-drain-order"
+	keyRetention = "weir-retention-days"
+	keyEventSize = "weir-event-size"
+	keyStderr    = "weir-stderr-stream"
+	keyTemplates = "weir-templates"
+	keySanitize  = "weir-sanitize-names"
+	keyProfile   = "weir-profile"
+	keyRole      = "weir-role-arn"
+)
+
+// Values of options.
+const (
 	formatEMF     = "json/emf"
 	modeRing      = "non-blocking"
 	modeDirect    = "blocking"

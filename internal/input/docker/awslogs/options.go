@@ -9,8 +9,9 @@ import (
 )
 
 // Options are the log options of one container, checked and with all templates expanded.
-// They can be stored as JSON; after reading them back call Compile. They hold nothing of
-// the container's environment or labels but what a template put into a name.
+// They can be stored as JSON; after reading them back call Compile. What an older weir has
+// stored lacks the fields that are new: zero must be a proper value of these. They hold nothing
+// of the container's environment or labels but what a template put into a name.
 type Options struct {
 	Group        string // legal name of the log group
 	Stream       string // legal name of the log stream
