@@ -20,8 +20,17 @@ func (p *csvFast) parse(dst, line []byte) (out []byte, t event.Time, hasTime boo
 	if line = chomp(line); len(line) > 0 {
 		parts = strings.Split(string(line), string(p.delimiter))
 	}
-	for len(parts) > 0 && count < len(p.keys) {
-		out = append(out, p.keys[count]...)
+	extra := 0 // where the columns beyond the keys begin: the last one gets nil as its key, as in Fluentd
+	for len(parts) > 0 {
+		switch {
+		case count < len(p.keys):
+			out = append(out, p.keys[count]...)
+		case extra > 0:
+			out, count = event.AppendNil(out[:extra]), count-1
+		default:
+			extra = len(out)
+			out = event.AppendNil(out)
+		}
 		if parts[0] == "" {
 			out, parts = event.AppendNil(out), parts[1:]
 		} else {

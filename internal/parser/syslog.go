@@ -96,6 +96,9 @@ func (b *builder) syslogNew(p *SyslogParams) syslogForm {
 	}
 	own.TimeType, own.TimeFallbacks = "mixed", []string{syslogTimeNew}
 	words, priority := timeWords(own.TimeFormat, ""), p.WithPriority || p.MessageFormat == "auto"
+	if p.Engine == "string" {
+		return &syslogWordsNew{b.common(&own, commonDefaults{timeKey: "time"}), priority, words}
+	}
 	text := fmt.Sprintf(syslogNew, timeExpression(words))
 	if priority {
 		text = syslogPriority + syslogVersion + text
@@ -207,80 +210,4 @@ func isNewSyslog(line []byte) bool {
 		}
 	}
 	return false
-}
-
-// syslogWords reads RFC 3164 word by word.
-type syslogWords struct {
-	rest                *shared
-	priority, colonless bool
-	words               int  // of the time
-	usual               bool // the time is written as in RFC 3164
-}
-
-func (p *syslogWords) parse(dst, line []byte) (out []byte, t event.Time, hasTime bool, err error) {
-	var pri []byte
-	if p.priority {
-		i := bytes.IndexByte(line, '>')
-		if i < 2 || line[0] != '<' {
-			return dst, 0, false, errUnmatched
-		}
-		pri, line = line[1:i], line[i+1:]
-	}
-	const usual = 15 // bytes of a time
-	if p.usual && (len(line) <= usual || line[usual] != ' ' && line[usual] != '.') {
-		return dst, 0, false, errUnmatched
-	}
-	end := -1
-	for range p.words {
-		for end+1 < len(line) && line[end+1] == ' ' {
-			end++
-		}
-		i := bytes.IndexByte(line[end+1:], ' ')
-		if i < 0 {
-			return dst, 0, false, errUnmatched
-		}
-		end += 1 + i
-	}
-	stamp := line[:end]
-	host, rest, ok := bytes.Cut(line[end+1:], []byte(" "))
-	if !ok {
-		return dst, 0, false, errUnmatched
-	}
-	at, count := len(dst), 0
-	out = event.OpenMap(dst)
-	field := func(name string, text []byte) {
-		out = event.AppendStr(event.AppendStr(out, name), text)
-		count++
-	}
-	field("host", host)
-	if p.priority {
-		out = event.AppendInt(event.AppendStr(out, "pri"), leadingInt(pri))
-		count++
-	}
-	ident, pid, message := p.program(rest)
-	if ident != nil {
-		field("ident", ident)
-	}
-	if pid != nil {
-		field("pid", pid)
-	}
-	field("message", chomp(message))
-	field("time", stamp)
-	return p.rest.finish(dst, event.CloseMap(out, at, count))
-}
-
-// program takes the program's name and number off a message; nil where there is none.
-func (p *syslogWords) program(rest []byte) (ident, pid, message []byte) {
-	word, message, ok := bytes.Cut(rest, []byte(" "))
-	if !ok {
-		return nil, nil, rest
-	}
-	ident = bytes.TrimSuffix(word, []byte(":"))
-	if len(ident) == len(word) && !p.colonless {
-		return nil, nil, rest
-	}
-	if i := bytes.IndexByte(ident, '['); i >= 0 && ident[len(ident)-1] == ']' {
-		ident, pid = ident[:i], ident[i+1:len(ident)-1]
-	}
-	return ident, pid, message
 }
