@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// method is a method of a class.
+// method is a method of a class; doc.go says what one must keep to.
 type method struct {
 	fn          func(m *Machine, n *call, recv Value, a []Value) (Value, error)
 	least, most int // number of arguments; most is -1 if there is no limit
@@ -44,7 +44,7 @@ var objectTable = objectMethods()
 func mutating(name string) bool {
 	switch name {
 	case "<<", "[]=", "store", "delete", "delete_if", "delete_at", "keep_if", "clear", "concat", "push", "append", "pop", "shift", "unshift", "prepend",
-		"insert", "replace", "update", "equal?", "force_encoding", "utc", "gmtime", "localtime", "setbyte", "default=", "fill":
+		"insert", "replace", "update", "tally", "equal?", "force_encoding", "utc", "gmtime", "localtime", "setbyte", "default=", "fill":
 		return true
 	}
 	return len(name) > 1 && name[len(name)-1] == '!'

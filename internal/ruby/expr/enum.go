@@ -382,3 +382,12 @@ func enumFirst(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	}
 	return m.array(slices.Clone(items[:i])), nil
 }
+
+// enumIndex is find_index of what has no indexes itself.
+func enumIndex(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	items, err := m.elements(n, v)
+	if err != nil {
+		return Value{}, err
+	}
+	return arrayIndexOf(m, n, m.array(items), a)
+}

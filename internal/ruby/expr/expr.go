@@ -1,12 +1,3 @@
-// Package expr compiles and evaluates the Ruby expressions that stand in Fluentd
-// configurations: "#{…}" in values, and ${…} in the records of record_transformer. It knows
-// a subset: no processes, no files unless the caller gives a reader, no eval, no calls by a
-// computed name. What is not known is an error when the expression is compiled.
-//
-// A Program is a tree with its local variables resolved to slots and its methods resolved
-// to functions. A Machine evaluates it and owns all memory that values take; records are
-// read from raw msgpack, level by level and only where an expression looks. Evaluation
-// counts its steps and the size of what it builds, so that no expression runs away.
 package expr
 
 import (

@@ -1,7 +1,5 @@
 package expr
 
-import "math"
-
 func hashMethods() map[string]*method {
 	out := map[string]*method{
 		"[]": {fn: hashGet, least: 1, most: 1}, "fetch": {fn: hashFetch, least: 1, most: 2}, "dig": {fn: dig, least: 1, most: -1},
@@ -320,138 +318,50 @@ func hashToH(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	return enumToH(m, n, v, a)
 }
 
-func rangeMethods() map[string]*method {
-	out := map[string]*method{
-		"include?": {fn: rangeCovers, least: 1, most: 1}, "member?": {fn: rangeCovers, least: 1, most: 1}, "cover?": {fn: rangeCovers, least: 1, most: 1}, "===": {fn: rangeCovers, least: 1, most: 1},
-		"begin": {fn: rangeEnd}, "first": {fn: rangeEnd, most: 1}, "end": {fn: rangeEnd}, "last": {fn: rangeEnd, most: 1},
-		"size": {fn: rangeSize}, "count": {fn: enumCount, most: 1}, "step": {fn: rangeStep, most: 1}, "%": {fn: rangeStep, least: 1, most: 1},
+// hashAssoc is the pair of a key.
+func hashAssoc(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	m.open(v.o)
+	if x, ok := m.get(v.o, a[0]); ok {
+		return m.array([]Value{v.o.keys[find(v.o.keys, a[0])], x}), nil
 	}
-	addEnumerable(out)
-	out["min"], out["max"] = &method{fn: rangeExtreme, most: 1}, &method{fn: rangeExtreme, most: 1}
-	return out
+	return Value{}, nil
 }
 
-func rangeCovers(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	lo, hi := v.o.items[0], v.o.items[1]
-	if !lo.IsNil() {
-		if c, ok := m.compare(lo, a[0]); !ok || c > 0 {
-			return boolValue(false), nil
-		}
-	}
-	if !hi.IsNil() {
-		if c, ok := m.compare(a[0], hi); !ok || c > 0 || c == 0 && v.bits != 0 {
-			return boolValue(false), nil
-		}
-	}
-	return boolValue(true), nil
-}
-
-func rangeEnd(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if lo := v.o.items[0]; len(a) == 1 && n.name == "first" && lo.kind == Int && endless(v.o.items[1]) {
-		size, err := m.intArg(n, a[0])
-		if err != nil || size < 0 {
-			return enumFirst(m, n, m.array(nil), a)
-		}
-		if err := m.checkItems(n, size); err != nil {
-			return Value{}, err
-		}
-		v = Value{kind: RangeKind, bits: 1, o: m.objects.get()}
-		v.o.items = []Value{lo, intValue(lo.int() + int64(size))}
-	}
+// hashFlatten lists keys and values.
+func hashFlatten(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	depth := 1
 	if len(a) == 1 {
-		items, err := m.rangeItems(n, v)
-		if err != nil {
+		var err error
+		if depth, err = m.intArg(n, a[0]); err != nil {
 			return Value{}, err
 		}
-		if n.name == "last" {
-			return arrayLast(m, n, m.array(items), a)
-		}
-		return enumFirst(m, n, m.array(items), a)
 	}
-	end := v.o.items[1]
-	if n.name == "begin" || n.name == "first" {
-		end = v.o.items[0]
-	}
-	if end.IsNil() && n.name != "begin" && n.name != "end" {
-		what := map[string]string{"first": "beginless", "last": "endless"}[n.name]
-		return Value{}, m.raise(n, "RangeError", "cannot get the %s element of %s range", n.name, what)
-	}
-	return end, nil
-}
-
-func rangeSize(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	lo, hi := v.o.items[0], v.o.items[1]
-	if lo.kind == Float || hi.kind == Float {
-		return Value{}, m.exceed(n, "the size of a Range of Floats is not supported")
-	}
-	if lo.kind == Int && hi.IsNil() {
-		return floatValue(math.Inf(1)), nil
-	}
-	if lo.kind != Int || hi.kind != Int {
-		return Value{}, nil
-	}
-	return intValue(max(hi.int()-lo.int()+1-int64(v.bits), 0)), nil
-}
-
-func rangeStep(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	items, err := m.rangeItems(n, v)
+	pairs, err := m.elements(n, v)
 	if err != nil {
 		return Value{}, err
 	}
-	step := 1
-	if len(a) == 1 {
-		if a[0].kind == Float {
-			return Value{}, m.exceed(n, "a step that is no Integer is not supported")
-		}
-		if step, err = m.intArg(n, a[0]); err != nil {
-			return Value{}, err
-		}
+	if depth < 0 {
+		return Value{}, m.exceed(n, "flatten without an end is not supported for a Hash")
 	}
-	switch {
-	case step == 0:
-		return Value{}, m.raise(n, "ArgumentError", "step can't be 0")
-	case step < 0 && n.block != nil:
-		return Value{}, m.raise(n, "ArgumentError", "step can't be negative")
-	case step < 0:
-		return m.array(nil), nil
-	}
-	var out []Value
-	for i := 0; i < len(items); i += step {
-		out = append(out, items[i])
-	}
-	w, err := enumEach(m, n, m.array(out), nil)
-	if err == nil && n.block != nil {
-		return v, nil
-	}
-	return w, err
+	out, err := m.flatten(n, nil, pairs, depth, 0)
+	return m.array(out), err
 }
 
-// rangeItems lists a Range of Integers or of single characters.
-func (m *Machine) rangeItems(n node, v Value) ([]Value, error) {
-	lo, hi := v.o.items[0], v.o.items[1]
-	if lo.kind == String && hi.kind == String && len(lo.s.s) == 1 && len(hi.s.s) == 1 {
-		var out []Value
-		for c := int(lo.s.s[0]); c <= int(hi.s.s[0])-int(v.bits); c++ {
-			out = append(out, m.str(string([]byte{byte(c)})))
+// hashWithin is <, <=, > and >=: whether one holds all that another has.
+func hashWithin(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	w := a[0]
+	if err := m.need(n, HashKind, w); err != nil {
+		return Value{}, err
+	}
+	if n.name[0] == '>' {
+		v, w = w, v
+	}
+	m.open(v.o)
+	m.open(w.o)
+	for i, k := range v.o.keys {
+		if x, ok := m.get(w.o, k); !ok || !m.equal(x, v.o.items[i]) {
+			return boolValue(false), nil
 		}
-		return out, nil
 	}
-	if lo.kind == Int && hi.IsNil() || lo.kind == String {
-		return nil, m.exceed(n, "the elements of this Range are not supported")
-	}
-	if lo.kind != Int || hi.kind != Int {
-		if lo.kind == Int && hi.kind == Float {
-			return nil, m.exceed(n, "the elements of this Range are not supported")
-		}
-		return nil, m.raise(n, "TypeError", "can't iterate from %s", lo.class())
-	}
-	size := hi.int() - lo.int() + 1 - int64(v.bits)
-	if size > maxItems || hi.int() > 0 && lo.int() < 0 && size < 0 {
-		return nil, m.checkItems(n, maxItems+1)
-	}
-	out := m.values.get(int(max(size, 0)))
-	for i := range out {
-		out[i] = intValue(lo.int() + int64(i))
-	}
-	return out, m.charge(n, len(out)/8)
+	return boolValue(len(n.name) == 2 || len(v.o.keys) < len(w.o.keys)), nil
 }

@@ -152,7 +152,7 @@ func symbolMethods() map[string]*method {
 			return m.symbol(s), err
 		}}
 	}
-	basics, parts := stringBasics(), stringParts()
+	basics, parts := stringBasics(), stringSlices()
 	for _, name := range []string{"length", "size", "empty?", "start_with?", "end_with?", "<", "<=", ">", ">=", "between?", "clamp", "casecmp", "casecmp?", "match", "match?"} {
 		out[name] = basics[name]
 	}

@@ -68,7 +68,7 @@ func stringMethods() map[string]*method {
 			return v, nil
 		}, t.least, t.most}
 	}
-	for _, part := range []map[string]*method{stringBasics(), stringParts(), stringRest()} {
+	for _, part := range []map[string]*method{stringBasics(), stringSlices(), stringEncodings()} {
 		for name, f := range part {
 			out[name] = f
 		}
@@ -391,4 +391,12 @@ func stringSum(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		h = (h ^ uint64(v.s.s[i])) * 1099511628211
 	}
 	return intValue(int64(h >> 2)), nil
+}
+
+// stringToSym is to_sym.
+func stringToSym(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	if v.s.enc == utf8Text && !valid(v.s.s) {
+		return Value{}, m.raise(n, "EncodingError", "invalid symbol in encoding UTF-8 :%s", v.Inspect())
+	}
+	return m.symbol(v.s.s), nil
 }

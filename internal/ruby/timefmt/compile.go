@@ -41,8 +41,8 @@ var composites = map[byte]string{
 	'v': "%e-%^b-%4Y",
 }
 
-// units gives the unit of each directive. %n, %t and %% show no time; %z and %Z are in
-// the table so that they are known.
+// units gives the unit of each directive; appendOp and appendClock print them. %n, %t and %%
+// show no time; %z and %Z are in the table so that they are known.
 var units = map[byte]Unit{
 	'Y': Year, 'C': Year, 'y': Year, 'G': Year, 'g': Year,
 	'm': Month, 'b': Month, 'B': Month, 'h': Month,

@@ -220,3 +220,18 @@ func mustCompile(t testing.TB, layout string) *Layout {
 	}
 	return l
 }
+
+// TestEveryDirectiveIsFormatted: a letter in units that appendOp does not know would print a
+// percent sign.
+func TestEveryDirectiveIsFormatted(t *testing.T) {
+	at := time.Date(2001, 2, 3, 4, 5, 6, 123456789, time.UTC)
+	for verb := range units {
+		l, err := Compile("%" + string(verb))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(l.Append(nil, at)); verb != '%' && (got == "" || got == "%") {
+			t.Errorf("%%%c gives %q: give it a case in appendOp or appendClock", verb, got)
+		}
+	}
+}

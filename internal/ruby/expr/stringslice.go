@@ -1,13 +1,11 @@
 package expr
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"strings"
 	"unicode/utf8"
 )
 
-func stringParts() map[string]*method {
+func stringSlices() map[string]*method {
 	return map[string]*method{
 		"[]": {fn: stringIndex, least: 1, most: 2}, "slice": {fn: stringIndex, least: 1, most: 2}, "byteslice": {fn: stringByteSlice, least: 1, most: 2},
 		"[]=": {fn: stringSet, least: 2, most: 3}, "slice!": {fn: stringSliceOut, least: 1, most: 2}, "insert": {fn: stringInsert, least: 2, most: 2},
@@ -18,14 +16,6 @@ func stringParts() map[string]*method {
 		"chars": {fn: stringChars}, "each_char": {fn: stringChars}, "lines": {fn: stringLines, most: 2}, "each_line": {fn: stringLines, most: 2}, "bytes": {fn: stringChars}, "each_byte": {fn: stringChars}, "codepoints": {fn: stringChars},
 		"ljust": {fn: stringJustify, least: 1, most: 2}, "rjust": {fn: stringJustify, least: 1, most: 2}, "center": {fn: stringJustify, least: 1, most: 2},
 		"count": {fn: stringCount, least: 1, most: -1},
-	}
-}
-
-func stringRest() map[string]*method {
-	return map[string]*method{
-		"ord": {fn: stringOrd}, "getbyte": {fn: stringByte, least: 1, most: 1}, "succ": {fn: stringSucc}, "next": {fn: stringSucc},
-		"encode": {fn: stringEncode, most: 3}, "encode!": {fn: stringEncode, most: 3}, "force_encoding": {fn: stringForce, least: 1, most: 1}, "encoding": {fn: stringEncoding}, "b": {fn: stringForce},
-		"unpack1": {fn: stringUnpack, least: 1, most: 1}, "unpack": {fn: stringUnpack, least: 1, most: 1},
 	}
 }
 
@@ -372,30 +362,11 @@ func stringCount(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	return intValue(count), nil
 }
 
-func stringUnpack(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	if err := m.need(n, String, a[0]); err != nil {
-		return Value{}, err
+// stringChr is the first character.
+func stringChr(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	_, to, ok := place(v.s, 0, 1)
+	if !ok {
+		return m.str(""), nil
 	}
-	var out string
-	switch a[0].s.s {
-	case "H*":
-		out = hex.EncodeToString(bytesOf(v.s.s))
-	case "m", "m0", "m*":
-		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(v.s.s))
-		if err != nil {
-			return Value{}, m.raise(n, "ArgumentError", "invalid base64")
-		}
-		out = string(b)
-	case "C*", "c*":
-		if n.name == "unpack" {
-			return stringChars(m, &call{off: n.off, name: "bytes"}, v, nil)
-		}
-		fallthrough
-	default:
-		return Value{}, m.exceed(n, "%s %s is not supported", n.name, a[0].Inspect())
-	}
-	if n.name == "unpack" {
-		return m.strings(n, []string{out})
-	}
-	return m.str(out), nil
+	return m.part(v, 0, to), nil
 }

@@ -178,3 +178,48 @@ func stringPartition(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	}
 	return m.strings(n, []string{"", "", v.s.s})
 }
+
+// stringLines splits at line ends, or behind another text; with chomp they are left out.
+func stringLines(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	sep, chomp := "\n", false
+	for i, x := range a {
+		switch {
+		case x.kind == HashKind && i == len(a)-1:
+			m.open(x.o)
+			if len(x.o.keys) != 1 || x.o.keys[0].kind != Symbol || x.o.keys[0].text() != "chomp" {
+				return Value{}, m.exceed(n, "these options of %s are not supported", n.name)
+			}
+			chomp = x.o.items[0].Truthy()
+		case i == 1:
+			return Value{}, m.wrongCount(n, 2, 0, 1)
+		case x.kind == String && x.s.s != "":
+			sep = x.s.s
+		case x.kind == String || x.IsNil():
+			return Value{}, m.exceed(n, "%s(%s) is not supported", n.name, x.Inspect())
+		default:
+			return Value{}, m.noConversion(n, x, "String")
+		}
+	}
+	var parts []string
+	for _, l := range strings.SplitAfter(v.s.s, sep) {
+		if chomp {
+			if l = strings.TrimSuffix(l, sep); sep == "\n" {
+				l = strings.TrimSuffix(l, "\r")
+			}
+		}
+		parts = append(parts, l)
+	}
+	if strings.HasSuffix(v.s.s, sep) || v.s.s == "" {
+		parts = parts[:len(parts)-1]
+	}
+	list, err := m.strings(n, parts)
+	if err != nil || n.block == nil {
+		return list, err
+	}
+	for _, x := range m.items(list) {
+		if _, err := m.yield(n.block, x); err != nil {
+			return Value{}, err
+		}
+	}
+	return v, nil
+}

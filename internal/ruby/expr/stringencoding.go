@@ -1,9 +1,19 @@
 package expr
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"strings"
 	"unicode/utf8"
 )
+
+func stringEncodings() map[string]*method {
+	return map[string]*method{
+		"ord": {fn: stringOrd}, "getbyte": {fn: stringByte, least: 1, most: 1}, "succ": {fn: stringSucc}, "next": {fn: stringSucc},
+		"encode": {fn: stringEncode, most: 3}, "encode!": {fn: stringEncode, most: 3}, "force_encoding": {fn: stringForce, least: 1, most: 1}, "encoding": {fn: stringEncoding}, "b": {fn: stringForce},
+		"unpack1": {fn: stringUnpack, least: 1, most: 1}, "unpack": {fn: stringUnpack, least: 1, most: 1},
+	}
+}
 
 func stringOrd(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if v.s.s == "" {
@@ -28,30 +38,6 @@ func stringByte(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		return Value{}, err
 	}
 	return intValue(int64(v.s.s[i])), nil
-}
-
-// stringSucc is succ for texts of ASCII letters and digits; others are refused.
-func stringSucc(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	b := []byte(v.s.s)
-	for i := len(b) - 1; i >= 0; i-- {
-		switch c := b[i]; {
-		case c == 'z' || c == 'Z' || c == '9':
-			first := map[byte]byte{'z': 'a', 'Z': 'A', '9': '0'}[c]
-			b[i] = first
-			if i == 0 {
-				if first == '0' {
-					first = '1'
-				}
-				return m.str(string(first) + string(b)), nil
-			}
-		case c >= 'a' && c < 'z' || c >= 'A' && c < 'Z' || c >= '0' && c < '9':
-			b[i]++
-			return m.str(string(b)), nil
-		default:
-			return Value{}, m.exceed(n, "succ of %s is not supported", v.Inspect())
-		}
-	}
-	return m.str(""), nil
 }
 
 // encodingOf reads the name of an encoding; ok is false for one that we do not know.
@@ -170,4 +156,40 @@ func (m *Machine) convert(n node, s string, from, to encoding, replace string, i
 		i += size
 	}
 	return b.String(), nil
+}
+
+// wellFormed refuses a text that is not UTF-8, as Ruby does where it looks at characters.
+func (m *Machine) wellFormed(n node, v Value) error {
+	if v.s.enc == utf8Text && !valid(v.s.s) {
+		return m.raise(n, "ArgumentError", "invalid byte sequence in UTF-8")
+	}
+	return nil
+}
+
+func stringUnpack(m *Machine, n *call, v Value, a []Value) (Value, error) {
+	if err := m.need(n, String, a[0]); err != nil {
+		return Value{}, err
+	}
+	var out string
+	switch a[0].s.s {
+	case "H*":
+		out = hex.EncodeToString(bytesOf(v.s.s))
+	case "m", "m0", "m*":
+		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(v.s.s))
+		if err != nil {
+			return Value{}, m.raise(n, "ArgumentError", "invalid base64")
+		}
+		out = string(b)
+	case "C*", "c*":
+		if n.name == "unpack" {
+			return stringChars(m, &call{off: n.off, name: "bytes"}, v, nil)
+		}
+		fallthrough
+	default:
+		return Value{}, m.exceed(n, "%s %s is not supported", n.name, a[0].Inspect())
+	}
+	if n.name == "unpack" {
+		return m.strings(n, []string{out})
+	}
+	return m.str(out), nil
 }
