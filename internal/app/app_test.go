@@ -83,6 +83,8 @@ type sender struct {
 	c net.Conn
 	r *msgp.Reader
 	n int
+	// at is the time of its events; 0 is now. What is sent again has the time it had.
+	at event.Time
 }
 
 func dial(addr string) (*sender, error) {
@@ -101,10 +103,14 @@ func (s *sender) send(tag, prefix string, first, count int) error {
 	m = msgp.AppendString(m, tag)
 	var entries []byte
 	for i := range count {
+		at := s.at
+		if at == 0 {
+			at = event.FromTime(time.Now())
+		}
 		rec := msgp.AppendMapHeader(nil, 1)
 		rec = msgp.AppendString(rec, "message")
 		rec = msgp.AppendString(rec, fmt.Sprintf("%s %d", prefix, first+i))
-		entries = event.AppendEntry(entries, event.FromTime(time.Now()), rec)
+		entries = event.AppendEntry(entries, at, rec)
 	}
 	m = msgp.AppendBytes(m, entries)
 	m = msgp.AppendMapHeader(m, 1)
@@ -131,11 +137,17 @@ func (s *sender) send(tag, prefix string, first, count int) error {
 
 func mustSend(t *testing.T, addr, tag, prefix string, first, count int) {
 	t.Helper()
+	mustSendAt(t, addr, tag, prefix, first, count, 0)
+}
+
+func mustSendAt(t *testing.T, addr, tag, prefix string, first, count int, at event.Time) {
+	t.Helper()
 	s, err := dial(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.c.Close()
+	s.at = at
 	if err := s.send(tag, prefix, first, count); err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,7 @@ func (p *planner) source(s *fluentconf.Section) {
 		common = src.forward.Plugin
 		src.delivered = src.forward.AckAfter == "delivered"
 		src.forward.Check(s, p.d)
+		p.claimPort(s, src.forward)
 	case "stdin":
 		src.stdin = &stdin.Params{}
 		config.Decode(s, src.stdin, p.d)
@@ -101,6 +102,20 @@ func (p *planner) source(s *fluentconf.Section) {
 	}
 	src.id = p.identify(s, typ, common.ID)
 	p.Sources, p.listed = append(p.Sources, src), append(p.listed, src)
+}
+
+// claimPort finds a source that another one keeps from its port.
+func (p *planner) claimPort(s *fluentconf.Section, f *forward.Params) {
+	if f.Port == 0 {
+		return
+	}
+	every := func(bind string) bool { return bind == "0.0.0.0" || bind == "::" }
+	for _, o := range p.Sources {
+		if o.forward != nil && o.forward.Port == f.Port && (o.forward.Bind == f.Bind || every(o.forward.Bind) || every(f.Bind)) {
+			p.d.Error(s.Pos, fmt.Sprintf("port %d is already used by the source at %s", f.Port, o.pos), "choose another port; a source takes any number of tags and clients")
+			return
+		}
+	}
 }
 
 // runningInput is a source at work.

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/buffer"
 	"weir/internal/emulator"
+	"weir/internal/event"
 )
 
 // TestTurn tells what is an outage and what is not. Times are in seconds; 0 is never.
@@ -252,20 +253,21 @@ func TestLiveFirstStops(t *testing.T) {
 	t.Parallel()
 	s := cloud(t)
 	down(t, s, true)
+	at := event.FromTime(time.Now())
 	dir := filepath.Join(t.TempDir(), "buf")
 	conf := forwardIn + liveMatch(s.URL(), dir, liveFirst)
 	r := startLive(t, conf)
-	mustSend(t, r.addr(0), "app", "live", 0, 7)
+	mustSendAt(t, r.addr(0), "app", "live", 0, 7, at)
 	r.turned(t, true)
-	mustSend(t, r.addr(0), "app", "backlog", 0, 11)
+	mustSendAt(t, r.addr(0), "app", "backlog", 0, 11, at)
 	r.stop(10 * time.Second)
 	if !strings.Contains(r.log.String(), `msg="events were not delivered" output=cw events=18`) {
 		t.Error("the log does not say what is left")
 	}
 	// What its sender repeats is known, in whichever of the buffers it is.
 	r = startLive(t, conf)
-	mustSend(t, r.addr(0), "app", "live", 0, 7)
-	mustSend(t, r.addr(0), "app", "backlog", 0, 11)
+	mustSendAt(t, r.addr(0), "app", "live", 0, 7, at)
+	mustSendAt(t, r.addr(0), "app", "backlog", 0, 11, at)
 	r.balanced(t, 18)
 	r.stop(10 * time.Second)
 	down(t, s, false)

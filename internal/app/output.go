@@ -147,10 +147,13 @@ func (p *planner) bufferOf(o *outputPlan, s *fluentconf.Section, id string) {
 		p.d.Error(b.Pos, "a file buffer needs a place", "add a path to <buffer>, or root_dir to <system> and an @id to this output")
 		return
 	}
-	if at, ok := p.paths[o.dir]; ok {
-		p.d.Error(b.Pos, fmt.Sprintf("the buffer directory %s is already used at %s", o.dir, at), "give each output a path of its own")
+	for _, dir := range []string{o.dir, filepath.Join(o.dir, ParkedDir), filepath.Join(o.dir, BacklogDir)} {
+		if at, ok := p.paths[dir]; ok {
+			p.d.Error(b.Pos, fmt.Sprintf("the buffer directory %s is already used at %s", dir, at), "give each output a path of its own")
+			break
+		}
+		p.paths[dir] = b.Pos
 	}
-	p.paths[o.dir] = b.Pos
 }
 
 // slowFlush is slow_flush_log_threshold, Fluentd's 20 s without it. That the text is a number

@@ -107,9 +107,9 @@ func TestIncludeDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"main.conf":       "@include d/a.conf\n<match **>\n@type null\n</match>",
-		"d/a.conf":        "<source>\n@type forward\n@id a\n</source>",
-		"d/b.conf":        "<source>\n@type forward\n@id b\n</source>",
-		"d/sub/c.yaml":    "config:\n- source: {$type: forward, $id: c}\n",
+		"d/a.conf":        "<source>\n@type forward\nport 1\n@id a\n</source>",
+		"d/b.conf":        "<source>\n@type forward\nport 2\n@id b\n</source>",
+		"d/sub/c.yaml":    "config:\n- source: {$type: forward, $id: c, port: 3}\n",
 		"d/README":        "<source>",
 		"other/main.conf": "@include ../d/a.conf\n@include ../d/sub/*\n<match **>\n@type null\n</match>\n<system>\nconfig_include_dir \"\"\n</system>",
 	} {
