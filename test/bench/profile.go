@@ -21,12 +21,19 @@ const profileVariable = "WEIR_BENCH_PROFILE"
 const profiler = `package main
 
 import (
+	"fmt"
 	"net/http"
 	_ "net/http/pprof"
 	"os"
+	"runtime"
 )
 
 func init() {
+	http.HandleFunc("/mallocs", func(w http.ResponseWriter, _ *http.Request) {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		fmt.Fprintln(w, m.Mallocs)
+	})
 	if addr := os.Getenv("` + profileVariable + `"); addr != "" {
 		go http.ListenAndServe(addr, nil)
 	}

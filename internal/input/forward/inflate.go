@@ -19,9 +19,21 @@ const maxWindow = 8 << 20
 type inflater struct {
 	mem   *memory
 	limit int64
-	gzips sync.Pool
-	zstds sync.Pool
+	gzips sync.Pool // of *gunzip
+	zstds sync.Pool // of *unzstd
 }
+
+// gunzip and unzstd are decompressors with what they read.
+type (
+	gunzip struct {
+		gzip.Reader
+		src bytes.Reader
+	}
+	unzstd struct {
+		*zstd.Decoder
+		src bytes.Reader
+	}
+)
 
 // inflate decompresses src, which may have several members one behind the other. The
 // result grows only as data really comes out, up to the limit. The caller puts back the
@@ -30,25 +42,37 @@ func (f *inflater) inflate(c codec, src []byte) (out []byte, home *block, err er
 	var begin func() (io.Reader, error)
 	switch c {
 	case gzipped:
-		z, _ := f.gzips.Get().(*gzip.Reader)
+		z, _ := f.gzips.Get().(*gunzip)
 		if z == nil {
-			z = new(gzip.Reader)
-		}
-		defer f.gzips.Put(z)
-		begin = func() (io.Reader, error) { return z, z.Reset(bytes.NewReader(src)) }
-	case zstandard:
-		z, _ := f.zstds.Get().(*zstd.Decoder)
-		if z == nil {
-			if z, err = f.newZstd(); err != nil {
-				return nil, nil, fmt.Errorf("decompress zstd: %w", err)
-			}
+			z = new(gunzip)
 		}
 		defer func() {
+			z.src.Reset(nil)
+			f.gzips.Put(z)
+		}()
+		begin = func() (io.Reader, error) {
+			z.src.Reset(src)
+			return z, z.Reset(&z.src)
+		}
+	case zstandard:
+		z, _ := f.zstds.Get().(*unzstd)
+		if z == nil {
+			d, err := f.newZstd()
+			if err != nil {
+				return nil, nil, fmt.Errorf("decompress zstd: %w", err)
+			}
+			z = &unzstd{Decoder: d}
+		}
+		defer func() {
+			z.src.Reset(nil)
 			if z.Reset(nil) == nil {
 				f.zstds.Put(z)
 			}
 		}()
-		begin = func() (io.Reader, error) { return z, z.Reset(bytes.NewReader(src)) }
+		begin = func() (io.Reader, error) {
+			z.src.Reset(src)
+			return z, z.Reset(&z.src)
+		}
 	default:
 		return nil, nil, errors.New("option compressed is neither text, gzip nor zstd")
 	}
