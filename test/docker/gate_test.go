@@ -1,14 +1,17 @@
 package docker
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"weir/test/weirtest"
+	"golang.org/x/sys/unix"
 )
 
 // gate stands in front of an endpoint. It has an address of its own that stays, and can be
@@ -27,11 +30,7 @@ type gate struct {
 
 func newGate(t testing.TB, target string) *gate {
 	g := &gate{t: t, target: target, clients: map[net.Conn]net.Conn{}}
-	for g.listener == nil {
-		// Somebody else may have taken the port since it was found to be free.
-		g.addr = fmt.Sprintf("127.0.0.1:%d", weirtest.Port(t))
-		g.listener, _ = net.Listen("tcp", g.addr)
-	}
+	g.addr = keepPort(t)
 	g.open()
 	t.Cleanup(func() {
 		g.refuse()
@@ -39,6 +38,30 @@ func newGate(t testing.TB, target string) *gate {
 	})
 	return g
 }
+
+// keepPort gives an address of this machine that stays ours until the end of the test, also
+// while nobody listens there: connections are refused then, and nobody else gets it.
+func keepPort(t testing.TB) string {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if err := share(fd); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
+}
+
+// share lets several sockets of this user have the same port.
+func share(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
 
 func (g *gate) url() string { return "http://" + g.addr }
 
@@ -59,7 +82,11 @@ func (g *gate) lead(target string) {
 
 func (g *gate) listen(silent bool) {
 	g.refuse()
-	l, err := net.Listen("tcp", g.addr)
+	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) { err = share(int(fd)) })
+		return errors.Join(cerr, err)
+	}}
+	l, err := shared.Listen(context.Background(), "tcp", g.addr)
 	if err != nil {
 		g.t.Fatal(err)
 	}
