@@ -84,7 +84,7 @@ func (p *planner) output(s *fluentconf.Section, typ string, pos fluentconf.Pos) 
 	o.id = p.identify(s, typ, id)
 	o.slow = slowFlush(s)
 	if !o.null {
-		p.bufferOf(o, s, id)
+		p.bufferOf(o, id)
 	}
 	if secs := s.All("secondary"); len(secs) > 0 && !o.null {
 		o.secondary = p.secondary(o, secs[0])
@@ -129,7 +129,7 @@ func (p *planner) typeOfSecondary(s *fluentconf.Section, primary string) (string
 }
 
 // bufferOf finds the place of the output's buffer and warns where events can be lost.
-func (p *planner) bufferOf(o *outputPlan, s *fluentconf.Section, id string) {
+func (p *planner) bufferOf(o *outputPlan, id string) {
 	b := &o.buffer
 	if !b.File() {
 		if b.Overflow == "throw_exception" || b.Overflow == "" {

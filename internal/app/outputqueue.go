@@ -84,7 +84,7 @@ func (q *outputQueue) open(a *App, plan *outputPlan, limit int64, tell bool) (er
 	if q.dir == "" {
 		o.FS = vfs.NewMem(0)
 	}
-	o.Book, o.Limit, o.Overflow, o.Parked = q.lotBook, lot, buffer.Throw, true
+	o.Book, o.Limit, o.Overflow = q.lotBook, lot, buffer.Throw
 	if q.lot, err = buffer.Open(o); err != nil {
 		_ = q.buf.Close(context.Background())
 		return fmt.Errorf("parking lot: %w", err)

@@ -192,7 +192,7 @@ func (h *hearing) hear(reach *logReach, r *slog.Record) {
 	if !reach.tags[tag] {
 		return
 	}
-	l := lineWriter{reach: reach, prefix: h.prefix}
+	l := lineWriter{reach: reach}
 	for _, a := range h.attrs {
 		l.add(a.Key, a.Value)
 	}
@@ -235,7 +235,6 @@ func logTags() []string {
 // is what Fluentd does.
 type lineWriter struct {
 	reach  *logReach
-	prefix string
 	fields []byte
 	text   []byte
 	n      int

@@ -55,7 +55,6 @@ type Options struct {
 	Segment    int64                  // size at which a new segment begins; default Limit/16 within 1 and 64 MiB (Lean: Limit/64 from 256 KiB on), never above Limit/8
 	Recent     int64                  // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
 	Beside     func(name string) bool // tells names in Dir that are known to be somebody else's: not warned about; may be nil
-	Parked     bool                   // batches were admitted elsewhere: still booked in Book, which is the parking lot's own
 	Tell       bool                   // gaps stay pending until Settle says that they were told
 	Share      *Share                 // a limit that several buffers have together; may be nil
 	Repeats    int                    // how many messages are remembered from before a restart; default 32768

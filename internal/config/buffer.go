@@ -67,7 +67,6 @@ type Buffer struct {
 	Keys   []string // record fields and accessors among the chunk keys, in order
 	ByTag  bool     // tag is a chunk key
 	ByTime bool     // time is a chunk key
-	Given  bool     // the output has a <buffer> section or older parameters for one
 }
 
 // BufferDefaults is what an output puts in place of Fluentd's general defaults.
@@ -87,10 +86,9 @@ func ParseBuffer(parent *fluentconf.Section, def BufferDefaults, d *Diagnostics)
 	b := Buffer{}
 	flat := true
 	if all := parent.All("buffer"); len(all) > 0 {
-		s, flat, b.Given = all[0], false, true
+		s, flat = all[0], false
 	} else {
 		s.Params = flatBuffer(parent, d)
-		b.Given = len(s.Params) > 0
 	}
 	warnOldNames(s, d)
 	c := decodeBuffer(s, &b, d)

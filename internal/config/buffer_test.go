@@ -23,10 +23,10 @@ func TestBufferDefaults(t *testing.T) {
 		t.Error(d.Errors, d.Warnings)
 	}
 	file, _ := parseBuffer(t, "<buffer>\n@type file\n</buffer>", BufferDefaults{})
-	if mem.Type != "memory" || mem.File() || mem.ChunkLimit != 8<<20 || mem.TotalLimit != 512<<20 || !mem.FlushAtShutdown || mem.Given || mem.Durability != "os" {
+	if mem.Type != "memory" || mem.File() || mem.ChunkLimit != 8<<20 || mem.TotalLimit != 512<<20 || !mem.FlushAtShutdown || mem.Durability != "os" {
 		t.Errorf("memory: %+v", mem)
 	}
-	if file.Type != "file" || !file.File() || file.ChunkLimit != 256<<20 || file.TotalLimit != 64<<30 || file.FlushAtShutdown || !file.Given || file.Durability != "sync" {
+	if file.Type != "file" || !file.File() || file.ChunkLimit != 256<<20 || file.TotalLimit != 64<<30 || file.FlushAtShutdown || file.Durability != "sync" {
 		t.Errorf("file: %+v", file)
 	}
 	b := file
@@ -115,7 +115,7 @@ utc`, BufferDefaults{})
 		*b.RetryMaxWait != 30*time.Second || b.ChunkLimit != 2<<20 || b.TotalLimit != 128<<20 || b.Overflow != "throw_exception" || !b.FlushAtShutdown || b.RetryWait != 3*time.Second {
 		t.Errorf("%+v", b)
 	}
-	if !b.ByTime || b.Timekey != time.Hour || b.TimekeyWait != time.Minute || !b.TimekeyUseUTC || b.FlushMode != "interval" || !b.Given {
+	if !b.ByTime || b.Timekey != time.Hour || b.TimekeyWait != time.Minute || !b.TimekeyUseUTC || b.FlushMode != "interval" {
 		t.Errorf("%+v", b)
 	}
 	// A path alone makes a file buffer.

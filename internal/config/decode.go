@@ -28,10 +28,6 @@ type OutputPlugin struct {
 	Secondary     *fluentconf.Section `section:"secondary" doc:"output for what the primary gave up"`
 }
 
-// Has says whether a parameter stands in the section, whatever its value: some of
-// Fluentd's rules look at presence only, so that `use_tag_as_group false` counts.
-func Has(s *fluentconf.Section, key string) bool { return s.Get(key) != nil }
-
 var (
 	durationType   = reflect.TypeFor[time.Duration]()
 	sizeType       = reflect.TypeFor[Size]()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParamDoc describes one parameter or section of a plug-in, for tables in the
-// documentation and for `weir check`.
+// ParamDoc describes one parameter or section of a plug-in, for the tables of
+// docs/fluentd-compat.md, which a test of internal/app writes.
 type ParamDoc struct {
 	Key      string // as written in a file; for a section its name
 	Section  string // path of the section that it stands in, "" for the plug-in's own: "security.user"

@@ -267,15 +267,6 @@ func TestFirstSectionCounts(t *testing.T) {
 	}
 }
 
-func TestHasIsPresence(t *testing.T) {
-	root, _ := loadText(map[string]string{"t.conf": "a false\nb \"#{use_nil}\"\nc"})
-	for key, want := range map[string]bool{"a": true, "b": true, "c": true, "d": false} {
-		if Has(root, key) != want {
-			t.Errorf("Has(%s) = %v", key, !want)
-		}
-	}
-}
-
 func TestUseNilAndUseDefault(t *testing.T) {
 	var p plugin
 	d := decodeText(t, "<m>\nlog_group_name g\nmode \"#{use_default}\"\nretention_in_days \"#{use_nil}\"\ncount \"#{use_default}\"\n</m>", &p)

@@ -275,7 +275,7 @@ func newRigOn(t *testing.T, fs vfs.FS, recent int64, out *fake, change func(*Opt
 		r.lotLimit = out.lotLimit
 	}
 	if o.Retry.ParkAfter > 0 && o.Retry.ParkAfter < 4*time.Minute {
-		if r.lot, err = buffer.Open(buffer.Options{FS: fs, Dir: "l", Book: &r.lotb, Log: log, Limit: r.lotLimit, Durability: buffer.OS, Parked: true, Tell: o.Tell}); err != nil {
+		if r.lot, err = buffer.Open(buffer.Options{FS: fs, Dir: "l", Book: &r.lotb, Log: log, Limit: r.lotLimit, Durability: buffer.OS, Tell: o.Tell}); err != nil {
 			t.Fatal(err)
 		}
 		o.Parking = r.lot

@@ -253,7 +253,7 @@ func (c *course) open() {
 		if c.tell {
 			limit = 1 << 20 // a full one releases what waits for its notice, which a restart then loses
 		}
-		c.lot, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "l", Book: c.lotBook, Log: log, Limit: limit, Durability: buffer.OS, Parked: true, Tell: c.tell})
+		c.lot, err = buffer.Open(buffer.Options{FS: c.fs, Dir: "l", Book: c.lotBook, Log: log, Limit: limit, Durability: buffer.OS, Tell: c.tell})
 		if err != nil {
 			c.t.Fatal(err)
 		}

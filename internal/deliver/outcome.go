@@ -93,7 +93,7 @@ func (d *Deliverer) failed(f *flight, e *output.Error, resent bool) {
 	switch over := d.countFailure(f, e, now); {
 	case over && f.events == 0:
 		f.told.stale = true // a notice alone is kept for as long as there is room
-	case over && d.exhausted(f, e, now):
+	case over && d.exhausted(f, e):
 		return
 	}
 	d.mu.Lock()
@@ -261,7 +261,7 @@ func (d *Deliverer) giveBack(l *lane, ps []piece) {
 
 // exhausted is for a flight at its retry limit: the <secondary> takes it, or it is dropped.
 // While the secondary fails too, it is kept for as long again; then it returns false.
-func (d *Deliverer) exhausted(f *flight, e *output.Error, now time.Time) bool {
+func (d *Deliverer) exhausted(f *flight, e *output.Error) bool {
 	err := fmt.Errorf("%w after %d attempts in %s: %w", errRetryLimit, f.attempts, f.failing.Round(time.Second), e)
 	fate := ledger.RetryLimit.Fate()
 	if d.o.Secondary == nil {

@@ -56,7 +56,6 @@ type LaneStats struct {
 	Lane      string
 	Events    int // waiting or under way
 	Bytes     int
-	Due       time.Time // when its oldest waiting events have waited long enough for company
 	Delivered uint64
 	Attempts  int
 	LastError string
@@ -374,7 +373,7 @@ func (d *Deliverer) Lanes(n int) []LaneStats {
 	for _, l := range d.lanes {
 		top.offer(l)
 	}
-	return top.stats(d.moment)
+	return top.stats()
 }
 
 // Add adds the counters of another Deliverer, such as the parking lot's; what stands

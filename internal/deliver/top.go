@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"slices"
-	"time"
 )
 
 // top keeps the n most interesting of many lanes.
@@ -43,7 +42,7 @@ func (t *top) offer(l *lane) {
 	}
 }
 
-func (t *top) stats(moment func(int64) time.Time) []LaneStats {
+func (t *top) stats() []LaneStats {
 	out := make([]LaneStats, 0, len(t.lanes))
 	for _, l := range t.lanes {
 		s := LaneStats{Lane: l.key, Events: l.events, Bytes: l.bytes, Delivered: l.delivered, Attempts: l.attempts,
@@ -51,9 +50,6 @@ func (t *top) stats(moment func(int64) time.Time) []LaneStats {
 		for _, f := range l.flights {
 			s.Events += f.events
 			s.Bytes += f.raw
-		}
-		if l.waiting() > 0 {
-			s.Due = moment(l.due())
 		}
 		out = append(out, s)
 	}

@@ -52,6 +52,15 @@ type slowEvent struct {
 }
 
 // fastEvents brings the result of scanPut into the same form.
+// message returns the i-th message, borrowed from data.
+func (q *putRequest) message(i int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = q.ends[i-1]
+	}
+	return q.data[start:q.ends[i]]
+}
+
 func fastEvents(q *putRequest) []slowEvent {
 	var out []slowEvent
 	for i, ts := range q.ts {

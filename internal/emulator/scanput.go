@@ -29,15 +29,6 @@ func (q *putRequest) reset() {
 	*q = putRequest{ts: q.ts[:0], ends: q.ends[:0], data: q.data[:0], missing: q.missing[:0]}
 }
 
-// message returns the i-th message, borrowed from data.
-func (q *putRequest) message(i int) []byte {
-	start := uint32(0)
-	if i > 0 {
-		start = q.ends[i-1]
-	}
-	return q.data[start:q.ends[i]]
-}
-
 // scanPut decodes a PutLogEvents body into q. It accepts exactly the JSON that
 // encoding/json accepts (apart from deeper nesting and invalid UTF-8, which
 // the service refuses), matches member names exactly, lets the last of

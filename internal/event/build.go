@@ -120,12 +120,6 @@ func OpenMap(dst []byte) []byte { return openHeader(dst) }
 // if n needs more than the one byte reserved, that is beyond 15.
 func CloseMap(dst []byte, at, n int) []byte { return closeHeader(dst, at, n, 0x80, 0xde) }
 
-// OpenArray and CloseArray do the same for an array.
-func OpenArray(dst []byte) []byte { return openHeader(dst) }
-
-// CloseArray ends the array that OpenArray began at dst[at], with n elements.
-func CloseArray(dst []byte, at, n int) []byte { return closeHeader(dst, at, n, 0x90, 0xdc) }
-
 // openHeader appends a byte in which closeHeader puts the count of a map or an array that
 // is not known yet.
 func openHeader(dst []byte) []byte { return append(dst, 0) }

@@ -287,10 +287,3 @@ func AppendStringEscaped(dst, s []byte) (out []byte, n int) {
 	dst, extra := plain[Yajl].appendChars(dst, s, 0, len(s))
 	return dst, len(dst) - start - extra
 }
-
-// AppendEscapedText appends text, which is valid UTF-8 of len(text) bytes, escaped for
-// standing inside a JSON string, without quotes.
-func AppendEscapedText(dst, text []byte) []byte {
-	dst, _ = plain[Yajl].appendChars(dst, text, 0, len(text))
-	return dst
-}

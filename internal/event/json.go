@@ -44,16 +44,9 @@ func AppendJSON(dst, value []byte, style JSONStyle) []byte {
 	return e.dst
 }
 
-// AppendJSONText is AppendJSON with options. n is the number of bytes appended.
-func AppendJSONText(dst, value []byte, o *JSONOptions) (out []byte, n int) {
-	e := encoder{dst: dst, b: value, d: plain[o.Style], dropEmpty: o.DropEmpty}
-	e.value(0, 0, o.Drop)
-	return e.dst, len(e.dst) - len(dst)
-}
-
-// AppendJSONEscaped appends the same text as AppendJSONText, escaped once more so that it
-// can stand inside a JSON string, and returns how many bytes the text has without that
-// escaping: CloudWatch Logs counts those. It does not append the string's quotes.
+// AppendJSONEscaped is AppendJSON with options. The text is escaped once more so that it
+// can stand inside a JSON string; n is how many bytes it has without that escaping:
+// CloudWatch Logs counts those. It does not append the string's quotes.
 func AppendJSONEscaped(dst, value []byte, o *JSONOptions) (out []byte, n int) {
 	e := encoder{dst: dst, b: value, d: escaped[o.Style], dropEmpty: o.DropEmpty}
 	e.value(0, 0, o.Drop)

@@ -29,8 +29,8 @@ func TestJSONProperty(t *testing.T) {
 			t.Fatalf("AppendJSON\n got %s\nwant before%s", got, want)
 		}
 		want = slowJSON(v, o.Style, 0, o, "", nil)
-		if got, n := AppendJSONText([]byte("before"), value, o); string(got) != "before"+want || n != len(want) {
-			t.Fatalf("AppendJSONText\n got %s, %d\nwant before%s, %d", got, n, want, len(want))
+		if got, n := appendJSONText([]byte("before"), value, o); string(got) != "before"+want || n != len(want) {
+			t.Fatalf("appendJSONText\n got %s, %d\nwant before%s, %d", got, n, want, len(want))
 		}
 		if !json.Valid([]byte(want)) {
 			t.Fatalf("encoding/json refuses %s", want)
@@ -63,9 +63,6 @@ func TestStringEscapedProperty(t *testing.T) {
 		if string(out) != "before"+slowEscape(valid, Yajl) || n != len(valid) {
 			t.Fatalf("%q: got %s, %d; want before%s, %d", s, out, n, slowEscape(valid, Yajl), len(valid))
 		}
-		if out := AppendEscapedText(nil, []byte(valid)); string(out) != slowEscape(valid, Yajl) {
-			t.Fatalf("AppendEscapedText(%q) = %s", valid, out)
-		}
 		if got := appendScrubbed(nil, []byte(s)); string(got) != valid {
 			t.Fatalf("appendScrubbed(%q) = %q, want %q", s, got, valid)
 		}
@@ -85,11 +82,11 @@ func TestJSONRecorded(t *testing.T) {
 		rest + `"m":{"app":"x","empty":""}}`
 	oj := `{"log":"tab\tnewline\ncontrol\u0001\u001f del` + "\x7f" + `","n":1,"f":1.5,"big":12345678901234567890,"neg":-9007199254740993,"exp":1000000000000000.0,"small":9.9e-05,"one":1.0,` +
 		rest + `"empty":"","m":{"app":"x","empty":""}}`
-	if got, n := AppendJSONText(nil, record, &JSONOptions{DropEmpty: true}); string(got) != yajl || n != len(yajl) {
+	if got, n := appendJSONText(nil, record, &JSONOptions{DropEmpty: true}); string(got) != yajl || n != len(yajl) {
 		t.Errorf("yajl\n got %s\nwant %s", got, yajl)
 	}
 	gem := strings.Replace(yajl, "\\u001F", "\\u001f", 1)
-	if got, _ := AppendJSONText(nil, record, &JSONOptions{Style: Gem, DropEmpty: true}); string(got) != gem {
+	if got, _ := appendJSONText(nil, record, &JSONOptions{Style: Gem, DropEmpty: true}); string(got) != gem {
 		t.Errorf("gem\n got %s\nwant %s", got, gem)
 	}
 	if got := AppendJSON(nil, record, Oj); string(got) != oj {
@@ -155,7 +152,7 @@ func TestDrop(t *testing.T) {
 		}
 		set := NewPathSet(paths...)
 		record := pack(nil, value)
-		if got, n := AppendJSONText(nil, record, &JSONOptions{Drop: set}); string(got) != c.want || n != len(c.want) {
+		if got, n := appendJSONText(nil, record, &JSONOptions{Drop: set}); string(got) != c.want || n != len(c.want) {
 			t.Errorf("%q: got %s, %d, want %s", c.paths, got, n, c.want)
 		}
 		without := AppendWithout([]byte("before"), record, set)
@@ -166,7 +163,7 @@ func TestDrop(t *testing.T) {
 			t.Errorf("%q: AppendWithout is not one value: %d of %d, %v", c.paths, end, len(without)-6, err)
 		}
 	}
-	if got, _ := AppendJSONText(nil, pack(nil, value), &JSONOptions{DropEmpty: true}); string(got) != `{"a":1,"b":{"c":1,"d":[1,2,{"x":1,"y":2}]},"e":1}` {
+	if got, _ := appendJSONText(nil, pack(nil, value), &JSONOptions{DropEmpty: true}); string(got) != `{"a":1,"b":{"c":1,"d":[1,2,{"x":1,"y":2}]},"e":1}` {
 		t.Errorf("DropEmpty: %s", got)
 	}
 }
@@ -178,7 +175,7 @@ func TestDropBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &JSONOptions{DropEmpty: true, Drop: NewPathSet(path, KeyPath("d"))}
-	if got, _ := AppendJSONText(nil, record, o); string(got) != `{"k":{"a":"","c":""}}` {
+	if got, _ := appendJSONText(nil, record, o); string(got) != `{"k":{"a":"","c":""}}` {
 		t.Errorf("%s", got)
 	}
 }
@@ -284,7 +281,7 @@ func FuzzAppendJSON(f *testing.F) {
 		for _, style := range []JSONStyle{Yajl, Oj, Gem} {
 			o := &JSONOptions{Style: style, DropEmpty: true, Drop: NewPathSet(KeyPath("a"), Path{first: step{key: "b"}, rest: []step{{index: -1, isIndex: true}}})}
 			for _, o := range []*JSONOptions{o, {Style: style}} {
-				text, n := AppendJSONText(nil, b, o)
+				text, n := appendJSONText(nil, b, o)
 				if n != len(text) || !json.Valid(text) {
 					t.Fatalf("%x: not JSON: %s", b, text)
 				}
@@ -325,4 +322,11 @@ func TestEventTimesInside(t *testing.T) {
 	if got := string(AppendText(nil, AppendTime(nil, FromTime(at)))); got != "1700000000" {
 		t.Errorf("alone: %s", got)
 	}
+}
+
+// appendJSONText appends what AppendJSONEscaped escapes. n is the number of bytes appended.
+func appendJSONText(dst, value []byte, o *JSONOptions) (out []byte, n int) {
+	e := encoder{dst: dst, b: value, d: plain[o.Style], dropEmpty: o.DropEmpty}
+	e.value(0, 0, o.Drop)
+	return e.dst, len(e.dst) - len(dst)
 }

@@ -61,7 +61,7 @@ func newParser(s *fluentconf.Section, env Env, d *config.Diagnostics) Filter {
 	if p.RemoveKeyName {
 		f.remove = event.NewPathSet(f.path)
 	}
-	f.parse = parser.NewIn(inner, "", parser.Env{Location: env.Location, Now: env.Now}, d)
+	f.parse = parser.New(inner, "", parser.Env{Location: env.Location, Now: env.Now}, d)
 	if len(d.Errors) > before {
 		return nil
 	}

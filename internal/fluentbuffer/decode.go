@@ -108,7 +108,7 @@ func (d *decoder) run() error {
 		if len(d.buf) < cap(d.buf) && readErr == nil {
 			continue
 		}
-		used, err := d.values(readErr != nil)
+		used, err := d.values()
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (d *decoder) end(readErr error) error {
 }
 
 // values takes the whole values at the begin of the window; used is their size.
-func (d *decoder) values(last bool) (used int, err error) {
+func (d *decoder) values() (used int, err error) {
 	for used < len(d.buf) && d.result.Rest == nil {
 		if d.buf[used] == 0 {
 			d.result.Rest = ErrZeros

@@ -93,10 +93,10 @@ func (c *shared) value(dst, key, v []byte) ([]byte, error) {
 	if !ok {
 		return append(dst, v...), nil
 	}
-	return conv.append(dst, key, v)
+	return conv.append(dst, v)
 }
 
-func (c *converter) append(dst, key, v []byte) ([]byte, error) {
+func (c *converter) append(dst, v []byte) ([]byte, error) {
 	if c.kind == "time" {
 		t, has, ok := c.times.read(v)
 		switch {

@@ -26,7 +26,7 @@ func section(tb testing.TB, text string) *fluentconf.Section {
 func build(tb testing.TB, text string) Parser {
 	tb.Helper()
 	d := &config.Diagnostics{}
-	p := New(section(tb, text), "none", d)
+	p := New(section(tb, text), "none", Env{}, d)
 	if p == nil || len(d.Errors)+len(d.Warnings) > 0 {
 		tb.Fatalf("%s: %v %v", text, d.Errors, d.Warnings)
 	}
@@ -109,7 +109,7 @@ func TestParse(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	d := &config.Diagnostics{}
-	if New(nil, "json", d) == nil || len(d.Errors)+len(d.Warnings) > 0 {
+	if New(nil, "json", Env{}, d) == nil || len(d.Errors)+len(d.Warnings) > 0 {
 		t.Errorf("nil section: %v", d.Errors)
 	}
 	for conf, want := range map[string]string{
@@ -134,7 +134,7 @@ func TestNew(t *testing.T) {
 		"@type json\nkeep_time_key nonsense":                       "keep_time_key",
 	} {
 		d := &config.Diagnostics{}
-		if p := New(section(t, conf), "none", d); p != nil || len(d.Errors) != 1 || !strings.Contains(d.Errors[0].Error(), want) || d.Errors[0].Pos.Line == 0 {
+		if p := New(section(t, conf), "none", Env{}, d); p != nil || len(d.Errors) != 1 || !strings.Contains(d.Errors[0].Error(), want) || d.Errors[0].Pos.Line == 0 {
 			t.Errorf("%s: %v, %v", conf, p, d.Errors)
 		}
 	}

@@ -35,14 +35,9 @@ func Types() []Type {
 	}
 }
 
-// New is NewIn without surroundings.
-func New(s *fluentconf.Section, fallback string, d *config.Diagnostics) (p Parser) {
-	return NewIn(s, fallback, Env{}, d)
-}
-
-// NewIn builds the parser of a <parse> section, which may be nil; fallback is the @type when
+// New builds the parser of a <parse> section, which may be nil; fallback is the @type when
 // it has none. What is wrong is noted in d; p is then nil.
-func NewIn(s *fluentconf.Section, fallback string, env Env, d *config.Diagnostics) (p Parser) {
+func New(s *fluentconf.Section, fallback string, env Env, d *config.Diagnostics) (p Parser) {
 	typ, pos := fallback, fluentconf.Pos{}
 	if s != nil {
 		pos = s.Pos

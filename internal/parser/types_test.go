@@ -13,7 +13,7 @@ func buildIn(tb testing.TB, conf string) Parser {
 	tb.Helper()
 	d := &config.Diagnostics{}
 	env := Env{Location: time.FixedZone("", 9*3600), Now: func() time.Time { return time.Date(2023, 12, 31, 20, 0, 0, 0, time.UTC) }}
-	p := NewIn(section(tb, conf), "none", env, d)
+	p := New(section(tb, conf), "none", env, d)
 	if p == nil || len(d.Errors) > 0 {
 		tb.Fatalf("%s: %v", conf, d.Errors)
 	}

@@ -62,31 +62,6 @@ func (c *compiler) readKeys() {
 	}
 }
 
-// CheckKeys looks at the chunk keys of a buffer section.
-func CheckKeys(keys []string) []Problem {
-	var c compiler
-	fields := 0
-	for _, k := range keys {
-		if k != "time" {
-			fields++
-		}
-		switch {
-		case strings.HasPrefix(k, "$["):
-			c.err(fmt.Sprintf("the chunk key %s is a bracket accessor, which is not allowed here", k), "write it with dots: $.a.b")
-		case strings.HasPrefix(k, "$."):
-			if _, err := event.ParsePath(k); err != nil {
-				c.err(fmt.Sprintf("the chunk key %s is no record accessor: %v", k, err), "")
-			}
-		case k == "" || !allIn(k, plainKey):
-			c.err(fmt.Sprintf("the chunk key %q has characters other than letters, digits and - _ . @", k), "name a top-level field, or write an accessor such as $.a.b")
-		}
-	}
-	if fields >= 4 {
-		c.warn(fmt.Sprintf("%d chunk keys make very many small chunks", fields), "use fewer")
-	}
-	return c.problems
-}
-
 // plainKey and placeholderKey say which characters may stand in a chunk key and in ${…}.
 func plainKey(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '-' || b == '_' || b == '.' || b == '@'

@@ -204,28 +204,6 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestCheckKeys(t *testing.T) {
-	for _, c := range []struct {
-		keys string
-		want string // "" none, "w" warning, "e" error
-	}{
-		{"tag,time,app", ""}, {"$.a.b[0]", ""}, {"a-b_c.d@e", ""}, {"time,a,b,c", ""},
-		{"a,b,c,d", "w"}, {"$['a']", "e"}, {"$.a b", "e"}, {"a b", "e"}, {"a/b", "e"}, {"$", "e"}, {"", "e"},
-	} {
-		got := ""
-		for _, p := range CheckKeys(strings.Split(c.keys, ",")) {
-			if p.Warning {
-				got += "w"
-			} else {
-				got += "e"
-			}
-		}
-		if got != c.want {
-			t.Errorf("%q: %q, want %q", c.keys, got, c.want)
-		}
-	}
-}
-
 func TestAppendPathRefusesWhatLeadsAway(t *testing.T) {
 	for _, c := range []struct {
 		text, tag string

@@ -117,7 +117,7 @@ func (w *wire) finish() {
 
 func TestAckWaitsForReceipt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		defer w.finish()
 		store := inputtest.NewStore()
 		w.rec.Use(store)
@@ -145,7 +145,7 @@ func TestAckWaitsForReceipt(t *testing.T) {
 // of one tag and kind.
 func TestCoalesce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		defer w.finish()
 		store := inputtest.NewStore()
 		w.rec.Use(store)
@@ -172,7 +172,7 @@ func TestCoalesce(t *testing.T) {
 // first copy is safe already or still on its way, over the same connection or another.
 func TestRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		store := inputtest.NewStore()
 		w.rec.Use(store)
 		w.send(cat(numbered(1, "a"), numbered(1, "a")), 0)
@@ -208,7 +208,7 @@ func TestRepeats(t *testing.T) {
 // the ids of chunks that came before. What is in them is not the same, and is taken.
 func TestNumberedChunks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		for _, m := range [][]byte{
 			messageOf("t", 5, kv{"n", 1}, kv{"chunk", "1"}),
 			messageOf("t", 6, kv{"n", 1}, kv{"chunk", "1"}),
@@ -240,7 +240,7 @@ func TestNumberedChunks(t *testing.T) {
 func TestRepeatAfterLostConnection(t *testing.T) {
 	for _, safeFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			w := rich(t, Defaults())
+			w := rich(t, defaults())
 			store := inputtest.NewStore()
 			w.rec.Use(store)
 			w.send(numbered(1, "a"), 0)
@@ -264,7 +264,7 @@ func TestRepeatAfterLostConnection(t *testing.T) {
 func TestRepeatDuringEmit(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := rich(t, Defaults())
+			w := rich(t, defaults())
 			release := w.rec.Hold()
 			w.send(numbered(1, "a"), 0)
 			w.rec.WaitInside(1)
@@ -292,7 +292,7 @@ func TestRepeatDuringEmit(t *testing.T) {
 // and the third copy is a new one.
 func TestRepeatOfFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		store := inputtest.NewStore()
 		w.rec.Use(store)
 		w.send(numbered(1, "a"), 0)
@@ -318,7 +318,7 @@ func TestRepeatOfFailed(t *testing.T) {
 // TestAmbiguousIDs: ids made from the content, with times in whole seconds, prove nothing.
 func TestAmbiguousIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		hash := strings.Repeat("0a1b", 8)
 		fine := messageOf("t", et{5, 1}, kv{"n", 2}, kv{"chunk", hash})
 		w.send(cat(numbered(1, hash), numbered(1, hash), fine, fine), 0)
@@ -353,7 +353,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := rich(t, Defaults())
+				w := rich(t, defaults())
 				w.rec.Refuse(func(b event.Batch) error {
 					if b.Tag == "ok" {
 						return nil
@@ -387,7 +387,7 @@ func TestRefused(t *testing.T) {
 
 func TestDenyKeepalive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := Defaults()
+		p := defaults()
 		p.DenyKeepalive = true
 		w := rich(t, p)
 		store := inputtest.NewStore()
@@ -407,7 +407,7 @@ func TestDenyKeepalive(t *testing.T) {
 // its memory.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Defaults(), Options{})
+		s := open(t, defaults(), Options{})
 		_ = s.nc.Close()
 		server, client := net.Pipe()
 		s.in.serve(t.Context(), named{server})
@@ -434,7 +434,7 @@ func TestSlowReader(t *testing.T) {
 // TestIdle: a connection that has been quiet gives its buffer back.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		w.send(pack(arr{"t", bin(entries(arr{5, kv{"x", strings.Repeat("y", 3<<20)}}))}), 0)
 		synctest.Wait()
 		if used := w.in.mem.used.Load(); used != 0 {
@@ -460,7 +460,7 @@ func TestIdle(t *testing.T) {
 // TestMemoryLimit: large messages of all connections together stay within the limit.
 func TestMemoryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Defaults(), Options{Memory: 6 << 20})
+		s := open(t, defaults(), Options{Memory: 6 << 20})
 		a := watch(s)
 		head := []byte("\x92\xa1t\xc6\x0f\x00\x00\x00")
 		a.send(cat(head, make([]byte, 3<<20)), 0)

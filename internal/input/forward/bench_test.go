@@ -73,7 +73,7 @@ func BenchmarkModes(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			c.e.Tag, c.e.Record = "docker.shop", c.record
 			p := c.e.Encode()
-			in := newTestInput(b, Defaults(), Options{})
+			in := newTestInput(b, defaults(), Options{})
 			in.recent = NewRecent()
 			in.SetEmitter(null{})
 			b.ReportAllocs()

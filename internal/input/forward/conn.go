@@ -222,7 +222,8 @@ func (c *conn) takeOne(work context.Context) (int, error) {
 	c.took = true
 	c.strays = 0
 	if c.msg.size > c.set.maxMessage {
-		return c.msg.size, c.dropLarge(int64(c.msg.size))
+		c.dropLarge(int64(c.msg.size))
+		return c.msg.size, nil
 	}
 	return c.msg.size, c.take(work, &c.msg)
 }
@@ -281,7 +282,8 @@ func (c *conn) skipMore(b []byte) (int, error) {
 	if err == nil {
 		size := c.skipped
 		c.skipping, c.skipped, c.scanning, c.took = false, 0, false, true
-		return n, c.dropLarge(size)
+		c.dropLarge(size)
+		return n, nil
 	}
 	if n == 0 {
 		return 0, errMore
@@ -289,13 +291,12 @@ func (c *conn) skipMore(b []byte) (int, error) {
 	return n, nil
 }
 
-func (c *conn) dropLarge(size int64) error {
+func (c *conn) dropLarge(size int64) {
 	c.in.n.tooLarge.Add(1)
 	if c.in.notices.may(kindSize) {
 		c.in.notices.warn(kindSize, "forward: dropped a message that is larger than chunk_size_limit; it is not acknowledged",
 			slog.String("peer", c.peer), slog.Int64("bytes", size), slog.Int("limit", c.set.maxMessage))
 	}
-	return nil
 }
 
 // fill reads more bytes, growing the buffer only if it is full of one message.

@@ -55,7 +55,7 @@ func TestSenders(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, got, answers := talk(t, Defaults(), []byte(tt.stream), 0)
+				s, got, answers := talk(t, defaults(), []byte(tt.stream), 0)
 				if d := cmp.Diff(got, tt.want); d != "" {
 					t.Errorf("events, got- want+\n%s", d)
 				}

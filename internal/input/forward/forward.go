@@ -44,11 +44,10 @@ type Options struct {
 
 // Input is a running forward server. New makes one.
 type Input struct {
-	log      *slog.Logger
-	notices  notices
-	set      *settings
-	hostname string
-	params   Params
+	log     *slog.Logger
+	notices notices
+	set     *settings
+	params  Params
 
 	mem        memory
 	groups     ackGroups
@@ -81,7 +80,7 @@ func New(p Params, o Options) (*Input, error) {
 		return nil, err
 	}
 	in := &Input{
-		log: o.Log, set: set, params: p, hostname: o.Hostname,
+		log: o.Log, set: set, params: p,
 		readGrace: o.ReadGrace, ackGrace: o.AckGrace, lookupAddr: o.LookupAddr,
 		listener: o.Listener, conns: make(map[*conn]struct{}),
 	}

@@ -81,7 +81,7 @@ func TestSplit(t *testing.T) {
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(parts)-1), 1, 12).Draw(rt, "messages") {
 			stream = append(stream, parts[i]...)
 		}
-		p := Defaults()
+		p := defaults()
 		p.ChunkSizeLimit = limit
 		wantEvents, wantAnswers, _ := play(t, p, &script{b: bytes.Clone(stream)})
 		largest := rapid.SampledFrom([]int{1, 2, 5, 100, 5000, 50_000}).Draw(rt, "largest piece")
@@ -106,30 +106,30 @@ func TestHostile(t *testing.T) {
 	bomb := func(compress func(...string) string) []byte {
 		return pack(arr{"t", bin(compress(strings.Repeat("\x92\x05\x80", 30*mega))), kv{"compressed", map[bool]string{true: "gzip", false: "zstd"}[compress("x")[0] == 0x1f]}})
 	}
-	limited := Defaults()
+	limited := defaults()
 	limited.DecompressionLimit = mega
 	for name, c := range map[string]struct {
 		stream []byte
 		params Params
 	}{
-		"bin of 4 GiB":         {fill("\x92\xa1t\xc6\xff\xff\xff\xff", "x"), Defaults()},
-		"bin of 200 MiB":       {fill("\x92\xa1t\xc6\x0c\x80\x00\x00", "x"), Defaults()},
-		"list of 4 Gi entries": {fill("\x92\xa1t\xdd\xff\xff\xff\xff", "\x92\x05\x80"), Defaults()},
-		"nested arrays":        {fill("\x93\xa1t\x05", "\xdd\xff\xff\xff\xff"), Defaults()},
-		"nested maps":          {fill("\x93\xa1t\x05", "\xdf\xff\xff\xff\xff"), Defaults()},
-		"many nested arrays":   {fill("\x93\xa1t\x05", strings.Repeat("\xdd\x00\x0f\xff\xff", 40)), Defaults()},
-		"deep fixarrays":       {fill("\x93\xa1t\x05", "\x91"), Defaults()},
-		"long tag":             {fill("\x93\xdb\xff\xff\xff\xff", "t"), Defaults()},
-		"huge option map":      {fill("\x94\xa1t\x05\x80\xdf\xff\xff\xff\xff", "\xa1a\x01"), Defaults()},
-		"many tags":            {manyTags(mega), Defaults()},
-		"many chunk ids":       {manyChunks(mega), Defaults()},
-		"strays":               {fill("", "\x01"), Defaults()},
-		"empty arrays":         {fill("", "\x90"), Defaults()},
-		"reserved":             {fill("", "\xc1"), Defaults()},
+		"bin of 4 GiB":         {fill("\x92\xa1t\xc6\xff\xff\xff\xff", "x"), defaults()},
+		"bin of 200 MiB":       {fill("\x92\xa1t\xc6\x0c\x80\x00\x00", "x"), defaults()},
+		"list of 4 Gi entries": {fill("\x92\xa1t\xdd\xff\xff\xff\xff", "\x92\x05\x80"), defaults()},
+		"nested arrays":        {fill("\x93\xa1t\x05", "\xdd\xff\xff\xff\xff"), defaults()},
+		"nested maps":          {fill("\x93\xa1t\x05", "\xdf\xff\xff\xff\xff"), defaults()},
+		"many nested arrays":   {fill("\x93\xa1t\x05", strings.Repeat("\xdd\x00\x0f\xff\xff", 40)), defaults()},
+		"deep fixarrays":       {fill("\x93\xa1t\x05", "\x91"), defaults()},
+		"long tag":             {fill("\x93\xdb\xff\xff\xff\xff", "t"), defaults()},
+		"huge option map":      {fill("\x94\xa1t\x05\x80\xdf\xff\xff\xff\xff", "\xa1a\x01"), defaults()},
+		"many tags":            {manyTags(mega), defaults()},
+		"many chunk ids":       {manyChunks(mega), defaults()},
+		"strays":               {fill("", "\x01"), defaults()},
+		"empty arrays":         {fill("", "\x90"), defaults()},
+		"reserved":             {fill("", "\xc1"), defaults()},
 		"gzip bomb":            {bomb(gzipOf), limited},
 		"zstd bomb":            {bomb(zstdOf), limited},
-		"JSON nesting":         {fill("[\"t\",5,", "["), Defaults()},
-		"JSON string":          {fill("[\"t\",5,{\"a\":\"", "x"), Defaults()},
+		"JSON nesting":         {fill("[\"t\",5,", "["), defaults()},
+		"JSON string":          {fill("[\"t\",5,{\"a\":\"", "x"), defaults()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{b: c.stream}
@@ -186,7 +186,7 @@ func FuzzConn(f *testing.F) {
 	f.Add([]byte("\x16\x03\x01\x00\x05"), uint16(0))
 	f.Add([]byte("\x92\xa1t\xdd\xff\xff\xff\xff\xc7\x01\x00\x00"), uint16(0))
 	f.Fuzz(func(t *testing.T, b []byte, piece uint16) {
-		p := Defaults()
+		p := defaults()
 		p.ChunkSizeLimit = newSize(1 << 20)
 		p.DecompressionLimit = 1 << 20
 		p.SourceAddressKey = map[bool]string{true: "addr"}[piece%2 == 1]

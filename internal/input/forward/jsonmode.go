@@ -81,7 +81,8 @@ func (c *conn) takeJSON(work context.Context, b []byte) (int, error) {
 	}
 	c.msg.size = size
 	if size > c.set.maxMessage {
-		return size, c.dropLarge(int64(size))
+		c.dropLarge(int64(size))
+		return size, nil
 	}
 	c.strays = 0
 	return size, c.take(work, &c.msg)

@@ -126,7 +126,7 @@ func TestModesAndTimes(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s", mode, tt.name, name), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						_, got, answers := talk(t, Defaults(), shape("a.b", tt.value, kv{"k", "v"}, option), 0)
+						_, got, answers := talk(t, defaults(), shape("a.b", tt.value, kv{"k", "v"}, option), 0)
 						var want []string
 						if tt.want != "" {
 							want = []string{"a.b " + tt.want + ` {"k":"v"}`}
@@ -231,7 +231,7 @@ func TestStreams(t *testing.T) {
 		for _, piece := range []int{0, 1, 7} {
 			t.Run(fmt.Sprintf("%s/%d", tt.name, piece), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					p := Defaults()
+					p := defaults()
 					if tt.params != nil {
 						tt.params(&p)
 					}

@@ -72,16 +72,3 @@ type Transport struct {
 
 	servertls.Params
 }
-
-// Defaults returns the parameters of an empty section.
-func Defaults() Params {
-	return Params{
-		Port: 24224, Bind: "0.0.0.0", BlockingTimeout: 500 * time.Millisecond,
-		SkipInvalidEvent: true, DecompressionLimit: 256 << 20, AckAfter: "stored",
-	}
-}
-
-// DefaultTransport returns the parameters of an empty `<transport kind>` section.
-func DefaultTransport(kind string) Transport {
-	return Transport{Kind: kind, Params: servertls.Defaults()}
-}

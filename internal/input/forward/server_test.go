@@ -27,7 +27,7 @@ type server struct {
 }
 
 func loopback() Params {
-	p := Defaults()
+	p := defaults()
 	p.Bind, p.Port = "127.0.0.1", 0
 	return p
 }
@@ -307,7 +307,7 @@ func TestSocketOptions(t *testing.T) {
 	p := loopback()
 	backlog, linger, size := 7, 3, 64<<10
 	p.Backlog = &backlog
-	tr := DefaultTransport("tcp")
+	tr := defaultTransport("tcp")
 	tr.LingerTimeout, tr.ReceiveBufferSize = &linger, &size
 	p.Transport = &tr
 	s := serveOn(t, p, Options{})
@@ -348,7 +348,7 @@ func TestConfigMistakes(t *testing.T) {
 			p.Transport = &Transport{Kind: "tls", Params: servertls.Params{CertPath: "/no", PrivateKeyPath: "/no"}}
 		},
 	} {
-		p := Defaults()
+		p := defaults()
 		change(&p)
 		_, err := New(p, Options{Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -357,17 +357,15 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// TestDefaults: the tags in Params and Defaults say the same.
-func TestDefaults(t *testing.T) {
-	var p Params
-	var d config.Diagnostics
-	config.Decode(nil, &p, &d)
-	if diff := cmp.Diff(p, Defaults()); diff != "" || len(d.Errors) > 0 {
-		t.Errorf("%v\n%s", d.Errors, diff)
-	}
-	var tr Transport
-	config.Decode(nil, &tr, &d)
-	if diff := cmp.Diff(tr, DefaultTransport("")); diff != "" {
-		t.Error(diff)
-	}
+// defaults are the parameters of an empty section.
+func defaults() (p Params) {
+	config.Decode(nil, &p, &config.Diagnostics{})
+	return p
+}
+
+// defaultTransport are those of an empty <transport kind>.
+func defaultTransport(kind string) (tr Transport) {
+	config.Decode(nil, &tr, &config.Diagnostics{})
+	tr.Kind = kind
+	return tr
 }

@@ -82,7 +82,7 @@ func collect(nc net.Conn) <-chan string {
 // and then Run returns.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, Defaults(), Options{})
+		r := run(t, defaults(), Options{})
 		store := inputtest.NewStore()
 		r.rec.Use(store)
 		idle, busy := r.net.dial(), r.net.dial()
@@ -116,7 +116,7 @@ func TestStop(t *testing.T) {
 // TestStopBusyClient: a client that never pauses is read for the grace and no longer.
 func TestStopBusyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, Defaults(), Options{ReadGrace: 700 * time.Millisecond})
+		r := run(t, defaults(), Options{ReadGrace: 700 * time.Millisecond})
 		nc := r.net.dial()
 		collect(nc)
 		start := time.Now()
@@ -144,7 +144,7 @@ func TestStopBusyClient(t *testing.T) {
 // for ever.
 func TestStopGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, Defaults(), Options{ReadGrace: time.Second, AckGrace: 3 * time.Second})
+		r := run(t, defaults(), Options{ReadGrace: time.Second, AckGrace: 3 * time.Second})
 		r.rec.Use(inputtest.NewStore())
 		waiting := r.net.dial()
 		waitingGot := collect(waiting)
@@ -177,7 +177,7 @@ func TestStopGivesUp(t *testing.T) {
 // TestAcceptErrors: no descriptors for a while.
 func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := newTestInput(t, Defaults(), Options{Listener: &Listener{tcp: &failing{pipes: newPipes(), n: 10}, recent: NewRecent()}})
+		in := newTestInput(t, defaults(), Options{Listener: &Listener{tcp: &failing{pipes: newPipes(), n: 10}, recent: NewRecent()}})
 		if err := in.Open(); err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func mustWrite(t *testing.T, nc net.Conn, b []byte) {
 // when the old one is no longer in use.
 func TestSetEmitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rich(t, Defaults())
+		w := rich(t, defaults())
 		release := w.rec.Hold()
 		w.send(numbered(1, "a"), 0)
 		w.rec.WaitInside(1)

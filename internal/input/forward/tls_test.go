@@ -120,7 +120,7 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := loopback()
-			tr := DefaultTransport("tls")
+			tr := defaultTransport("tls")
 			tt.change(&tr)
 			p.Transport = &tr
 			s := serveOn(t, p, Options{Hostname: "host.test"})
@@ -149,7 +149,7 @@ func TestTLS(t *testing.T) {
 
 func TestHTTPOnTLS(t *testing.T) {
 	p := loopback()
-	tr := DefaultTransport("tls")
+	tr := defaultTransport("tls")
 	tr.Insecure = true
 	p.Transport = &tr
 	s := serveOn(t, p, Options{})

@@ -100,7 +100,7 @@ func New(p Params, o Options) (*Input, error) {
 // Check notes what is wrong with the parameters as a whole, and returns the parser of
 // lines, nil if there is a mistake.
 func (p *Params) Check(d *config.Diagnostics) parser.Parser {
-	return parser.NewIn(p.Parse, "none", parser.Env{Location: time.Local, Now: time.Now}, d)
+	return parser.New(p.Parse, "none", parser.Env{Location: time.Local, Now: time.Now}, d)
 }
 
 // Open does nothing: standard input is open.

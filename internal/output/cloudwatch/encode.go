@@ -112,14 +112,14 @@ func (b *body) fill() float64 {
 	return max(float64(b.size)/maxRequestBytes, float64(len(b.items))/float64(b.e.maxEvents))
 }
 
-// end notes that the next n entries end with fate f.
-func (b *body) end(n int, f ledger.Fate) {
+// end takes an entry that ends with fate f and is not sent.
+func (b *body) end(f ledger.Fate) {
 	if k := len(b.ended); k > 0 && b.ended[k-1].Fate == f && b.ended[k-1].First+b.ended[k-1].Count == b.entries {
-		b.ended[k-1].Count += n
+		b.ended[k-1].Count++
 	} else {
-		b.ended = append(b.ended, output.Ended{First: b.entries, Count: n, Fate: f})
+		b.ended = append(b.ended, output.Ended{First: b.entries, Count: 1, Fate: f})
 	}
-	b.entries += n
+	b.entries++
 }
 
 // add implements output.Request.Add.
@@ -132,12 +132,12 @@ func (b *body) add(in []byte, limit int) (entries, size int, full bool) {
 		if err != nil {
 			// Cannot happen with entries that passed event.Check. Where the next one begins
 			// cannot be known: the rest counts as one.
-			b.end(1, ledger.Invalid.Fate())
+			b.end(ledger.Invalid.Fate())
 			return entries + 1, len(in), false
 		}
 		ms := ev.Time.Millis()
 		if ms < 0 {
-			b.end(1, ledger.TooOld.Fate()) // the service knows no time before 1970
+			b.end(ledger.TooOld.Fate()) // the service knows no time before 1970
 		} else if !b.one(ev, ms) {
 			return entries, size, true
 		}
@@ -172,14 +172,19 @@ func (b *body) one(ev event.Entry, ms int64) bool {
 	switch {
 	case n == 0:
 		b.buf = b.buf[:start]
-		b.end(1, ledger.Empty.Fate())
+		b.end(ledger.Empty.Fate())
 		return true
 	case b.size+n+eventOverhead > maxRequestBytes:
 		if len(b.items) > 0 || b.notice.set {
 			b.buf = b.buf[:start]
 			return false
 		}
-		b.large(ev, ms, off, text)
+		if b.e.oversize == dropLarge {
+			b.buf = b.buf[:start]
+			b.end(ledger.Oversize.Fate())
+			return true
+		}
+		b.large(ms, off, text)
 	default:
 		b.close(ms, off, n)
 	}
@@ -291,14 +296,10 @@ func escapes(s []byte, i int) bool {
 	return n%2 == 0
 }
 
-// large deals with an event that exceeds what the service takes. Its escaped text is
+// large cuts or splits an event that exceeds what the service takes. Its escaped text is
 // b.buf[text:], its object begins at off, and the body is otherwise empty.
-func (b *body) large(ev event.Entry, ms int64, off, text int) {
+func (b *body) large(ms int64, off, text int) {
 	switch b.e.oversize {
-	case dropLarge:
-		b.buf = b.buf[:off]
-		b.end(1, ledger.Oversize.Fate())
-		b.entries-- // counted by one
 	case truncateLarge:
 		end, n := cut(b.buf[text:], math.MaxInt, maxMessageBytes-len(truncationMark))
 		b.buf = append(b.buf[:text+end], truncationMark...)

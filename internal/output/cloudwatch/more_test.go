@@ -334,13 +334,13 @@ func BenchmarkSend(b *testing.B) {
 func TestFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var f flight
+		var f singleFlight
 		var mu sync.Mutex
-		worked, shared := 0, 0
+		worked, ended := 0, 0
 		failure := &output.Error{Kind: output.Denied, Op: "make", Err: errors.New("no")}
 		for range 5 {
 			go func() {
-				err, other := f.do(t.Context(), "name", func() *output.Error {
+				err := f.do(t.Context(), "name", func() *output.Error {
 					time.Sleep(time.Second)
 					mu.Lock()
 					defer mu.Unlock()
@@ -349,9 +349,7 @@ func TestFlight(t *testing.T) {
 				})
 				mu.Lock()
 				defer mu.Unlock()
-				if other {
-					shared++
-				}
+				ended++
 				if err != failure {
 					t.Errorf("got %v", err)
 				}
@@ -360,13 +358,13 @@ func TestFlight(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		synctest.Wait()
-		if err, _ := f.do(ctx, "name", func() *output.Error { t.Error("it works too"); return nil }); err == nil || err.Kind != output.Unavailable {
+		if err := f.do(ctx, "name", func() *output.Error { t.Error("it works too"); return nil }); err == nil || err.Kind != output.Unavailable {
 			t.Errorf("after its context ended: %v", err)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if worked != 1 || shared != 4 || len(f.calls) != 0 {
-			t.Errorf("%d worked, %d waited, %d are left", worked, shared, len(f.calls))
+		if worked != 1 || ended != 5 || len(f.calls) != 0 {
+			t.Errorf("%d worked, %d ended, %d are left", worked, ended, len(f.calls))
 		}
 	})
 }

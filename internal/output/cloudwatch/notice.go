@@ -20,7 +20,6 @@ const noticeHour = 60 * 60 * 1000
 // added behind it: place makes it an item when the request is complete.
 type notice struct {
 	text   []byte // escaped
-	size   int    // bytes without the escaping
 	at     int    // it stands before items[at]
 	last   int64  // time of the last lost event; 0: not known
 	behind int64  // of the first event behind the loss that the stream has; 0: not known
@@ -50,7 +49,7 @@ func (b *body) tell(n *output.Notice, asJSON bool) bool {
 		return false
 	}
 	b.size += size + eventOverhead
-	m.set, m.size, m.at, m.last, m.behind = true, size, len(b.items), n.Last.Millis(), n.Behind.Millis()
+	m.set, m.at, m.last, m.behind = true, len(b.items), n.Last.Millis(), n.Behind.Millis()
 	return true
 }
 

@@ -59,10 +59,10 @@ type Output struct {
 
 	tokenHost *tokenHost
 
-	lenient bool // it is Amazon's: sequence tokens mean nothing
-	flight  flight
-	spread  spread
-	bodies  sync.Pool // of *workspace
+	lenient  bool // it is Amazon's: sequence tokens mean nothing
+	creating singleFlight
+	spread   spread
+	bodies   sync.Pool // of *workspace
 
 	group, stream namer
 	laneTag       bool

@@ -138,7 +138,7 @@ func (r *request) put(ctx context.Context, to int) *output.Error {
 		r.resent, m.resent = r.resent || m.resent, false
 		r.sent += len(m.body)
 		if err != nil {
-			return failed(r.what(to), "PutLogEvents", err)
+			return failed(r.what(to), err)
 		}
 		if a.status/100 == 2 {
 			answered = true
@@ -242,7 +242,7 @@ func (r *request) accepted(a *reply, to int, lane *tokenLane) *output.Error {
 	r.o.throttled.forget(r.lane)
 	var ans answer
 	if err := json.Unmarshal(a.body, &ans); err != nil && (len(a.body) > 0 || a.id == "") {
-		e := failed(r.what(to), "PutLogEvents", &failure{output.Unavailable, errNoAnswer})
+		e := failed(r.what(to), &failure{output.Unavailable, errNoAnswer})
 		e.Hint = "check endpoint and proxy"
 		return e
 	}

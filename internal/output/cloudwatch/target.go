@@ -12,49 +12,48 @@ import (
 	"weir/internal/output"
 )
 
-// flight lets one goroutine do a piece of work by name while others wait for it.
-type flight struct {
+// singleFlight lets one goroutine do a piece of work by name while others wait for it.
+type singleFlight struct {
 	mu    sync.Mutex // guards calls
-	calls map[string]*flightCall
+	calls map[string]*work
 }
 
-type flightCall struct {
+type work struct {
 	done chan struct{}
 	err  *output.Error // valid when done is closed
 }
 
-// do runs work, or waits for the goroutine that is doing it under the same name. shared
-// says that somebody else did it.
-func (f *flight) do(ctx context.Context, name string, work func() *output.Error) (err *output.Error, shared bool) {
+// do runs call, or waits for the goroutine that runs one under the same name.
+func (f *singleFlight) do(ctx context.Context, name string, call func() *output.Error) *output.Error {
 	f.mu.Lock()
 	if c := f.calls[name]; c != nil {
 		f.mu.Unlock()
 		select {
 		case <-c.done:
-			return c.err, true
+			return c.err
 		case <-ctx.Done():
-			return &output.Error{Kind: output.Unavailable, Op: "wait for " + name, Err: ctx.Err()}, true
+			return &output.Error{Kind: output.Unavailable, Op: "wait for " + name, Err: ctx.Err()}
 		}
 	}
 	if f.calls == nil {
-		f.calls = map[string]*flightCall{}
+		f.calls = map[string]*work{}
 	}
-	c := &flightCall{done: make(chan struct{})}
+	c := &work{done: make(chan struct{})}
 	f.calls[name] = c
 	f.mu.Unlock()
-	c.err = work()
+	c.err = call()
 	f.mu.Lock()
 	delete(f.calls, name)
 	f.mu.Unlock()
 	close(c.done)
-	return c.err, false
+	return c.err
 }
 
 // create makes the stream, and the group if that is missing too. The stream comes first:
 // who may only create streams needs no more permission than that.
 func (o *Output) create(ctx context.Context, group, stream string, g groupSettings) *output.Error {
 	what := fmt.Sprintf("create stream %q in group %q", stream, group)
-	err, _ := o.flight.do(ctx, what, func() *output.Error {
+	return o.creating.do(ctx, what, func() *output.Error {
 		for attempt := 0; ; attempt++ {
 			err := kept(o.operation(ctx, what, "CreateLogStream", streamBody(group, stream)))
 			switch {
@@ -76,7 +75,6 @@ func (o *Output) create(ctx context.Context, group, stream string, g groupSettin
 			}
 		}
 	})
-	return err
 }
 
 // kept makes sure that no event is given up because its target cannot be made as the
@@ -90,7 +88,7 @@ func kept(err *output.Error) *output.Error {
 
 func (o *Output) createGroup(ctx context.Context, group string, g groupSettings) *output.Error {
 	what := fmt.Sprintf("create group %q", group)
-	err, _ := o.flight.do(ctx, what, func() *output.Error {
+	return o.creating.do(ctx, what, func() *output.Error {
 		existed := false
 		err := kept(o.operationOr(ctx, what, "CreateLogGroup", o.groupBody(group, g), &existed))
 		if err != nil {
@@ -106,7 +104,6 @@ func (o *Output) createGroup(ctx context.Context, group string, g groupSettings)
 		}
 		return nil
 	})
-	return err
 }
 
 func (o *Output) retentionOf(g groupSettings) int {
@@ -154,7 +151,7 @@ func (o *Output) operationOr(ctx context.Context, what, op string, body []byte, 
 	m := &message{op: op, body: body, sum: hexSum(body)}
 	a, err := o.client.call(ctx, m)
 	if err != nil {
-		return failed(what, op, err)
+		return failed(what, err)
 	}
 	if a.status/100 == 2 {
 		return nil
@@ -176,7 +173,7 @@ func (o *Output) operationOr(ctx context.Context, what, op string, body []byte, 
 }
 
 // failed makes an error of a request without an answer.
-func failed(what, op string, err error) *output.Error {
+func failed(what string, err error) *output.Error {
 	e := &output.Error{Kind: output.Unavailable, Op: what, Err: err}
 	var f *failure
 	if errors.As(err, &f) {

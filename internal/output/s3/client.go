@@ -41,7 +41,7 @@ func (o *Output) connect(ctx context.Context, conns int) error {
 		o.transport.TLSClientConfig.RootCAs = roots
 	}
 	cfg := session.Config()
-	o.client = s3.NewFromConfig(cfg, o.options(cfg))
+	o.client = s3.NewFromConfig(cfg, o.options())
 	opts := o.client.Options()
 	switch {
 	case o.p.Checksum != "":
@@ -63,7 +63,7 @@ func (o *Output) connect(ctx context.Context, conns int) error {
 }
 
 // options sets up the SDK's client.
-func (o *Output) options(cfg aws.Config) func(*s3.Options) {
+func (o *Output) options() func(*s3.Options) {
 	return func(opt *s3.Options) {
 		opt.HTTPClient = &http.Client{Transport: o.transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

@@ -112,7 +112,7 @@ func (p *parser) classCall(k *constant, c *call) (node, error) {
 	if c.pass != nil {
 		return nil, p.fail(c.off, "a block argument is not supported for "+k.name+"."+c.name)
 	}
-	return &constCall{off: c.off, recv: k.name, name: c.name, args: c.args, splat: c.splat, block: c.block, fn: fn}, nil
+	return &constCall{off: c.off, recv: k.name, name: c.name, args: c.args, block: c.block, fn: fn}, nil
 }
 
 func constName(m *Machine, n *constCall, a []Value) (Value, error) { return m.str(n.recv), nil }

@@ -92,7 +92,6 @@ type (
 		recv  string
 		name  string
 		args  []node
-		splat bool
 		block *block
 		fn    *classMethod
 	}
