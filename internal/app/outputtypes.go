@@ -213,7 +213,9 @@ func (p *planner) s3(o *outputPlan, s *fluentconf.Section) {
 	config.Decode(s, &params, p.d)
 	o.buffer = config.ParseBuffer(s, config.BufferDefaults{Keys: []string{"time"}, Timekey: 24 * time.Hour}, p.d)
 	params.Check(s, o.names(), p.d)
-	f, usesTag := p.formatter(s, &formatting{params.FormatSection(s), params.Inject}, "out_file")
+	format := formatting{params.Format, params.Inject}
+	format.older(s)
+	f, usesTag := p.formatter(s, &format, "out_file")
 	o.lines = f
 	b := &o.buffer
 	opts := s3.Options{

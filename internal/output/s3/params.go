@@ -9,13 +9,16 @@ import (
 	"weir/internal/awsx"
 	"weir/internal/config"
 	"weir/internal/fluentconf"
+	"weir/internal/formatter"
 )
 
 // Params are the parameters of <match> @type s3: those of fluent-plugin-s3 1.8, and a few
 // of ours. Fields that are pointers tell "not set" from a value.
 type Params struct {
 	config.OutputPlugin
-	FormatKeys
+	formatter.FlatParams
+	UTC       bool `conf:"utc" default:"false" doc:"older form, for the format section only"`
+	LocalTime bool `conf:"localtime" default:"true" doc:"older form, for the format section only"`
 
 	Format *fluentconf.Section `section:"format" doc:"formatter of the lines; out_file without it"`
 	Inject *fluentconf.Section `section:"inject" doc:"fields added to each record"`
@@ -78,29 +81,6 @@ type Params struct {
 	Identity   *WebIdentity     `section:"web_identity_credentials"`
 	Instance   *InstanceProfile `section:"instance_profile_credentials"`
 	Shared     *Shared          `section:"shared_credentials"`
-}
-
-// FormatKeys are the flat parameters that Fluentd turns into <format> and <inject>
-// sections when there are none. What they mean is the formatter's business.
-type FormatKeys struct {
-	FormatType     *string `conf:"format" doc:"older form of <format>"`
-	IncludeTimeKey bool    `conf:"include_time_key" default:"false"`
-	TimeKey        *string `conf:"time_key"`
-	TimeFormat     *string `conf:"time_format"`
-	TimeType       *string `conf:"time_type"`
-	LocalTime      *bool   `conf:"localtime"`
-	UTC            *bool   `conf:"utc"`
-	Timezone       *string `conf:"timezone"`
-	IncludeTagKey  bool    `conf:"include_tag_key" default:"false"`
-	TagKey         *string `conf:"tag_key"`
-	OutputTime     *string `conf:"output_time"`
-	OutputTag      *string `conf:"output_tag"`
-	Delimiter      *string `conf:"delimiter"`
-	LabelDelimiter *string `conf:"label_delimiter"`
-	MessageKey     *string `conf:"message_key"`
-	AddNewline     *string `conf:"add_newline"`
-	Fields         *string `conf:"fields"`
-	Keys           *string `conf:"keys"`
 }
 
 // Compress is <compress>.
@@ -223,33 +203,4 @@ func (i *InstanceProfile) source(retries *int) *awsx.InstanceProfile {
 		out.Retries = *retries
 	}
 	return out
-}
-
-// FormatSection is <format>, or what Fluentd makes of the flat parameters when there is
-// none; nil if there are neither. s is the section that p was read from.
-func (p *Params) FormatSection(s *fluentconf.Section) *fluentconf.Section {
-	flat := s.Get("format")
-	if p.Format != nil || flat == nil {
-		return p.Format
-	}
-	typ := *flat
-	typ.Key = "@type"
-	out := &fluentconf.Section{Name: "format", Pos: flat.Pos, Params: []fluentconf.Param{typ}}
-	for _, k := range formatParams[flat.Value.Text] {
-		if prm := s.Get(k); prm != nil {
-			out.Params = append(out.Params, *prm)
-		}
-	}
-	return out
-}
-
-// formatParams lists the flat parameters of the formatters.
-var formatParams = map[string][]string{
-	"out_file":     {"output_time", "output_tag", "delimiter", "localtime", "utc", "timezone"},
-	"json":         {"add_newline"},
-	"single_value": {"message_key", "add_newline"},
-	"ltsv":         {"delimiter", "label_delimiter", "add_newline"},
-	"csv":          {"fields", "delimiter", "add_newline"},
-	"tsv":          {"keys", "delimiter", "add_newline"},
-	"hash":         {"add_newline"},
 }

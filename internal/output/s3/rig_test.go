@@ -2,6 +2,7 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -223,7 +224,7 @@ func read(t testing.TB, text string) (Options, *config.Diagnostics) {
 	}
 	names.ChunkKeys = append(names.ChunkKeys, b.Keys...)
 	p.Check(s, names, d)
-	f, usesTag := formatter.New(s, p.FormatSection(s), p.Inject, "out_file", formatter.Env{}, d)
+	f, usesTag := formatter.New(s, cmp.Or(p.Format, formatter.FlatFormat(s)), p.Inject, "out_file", formatter.Env{}, d)
 	return Options{Params: p, Names: names, Formatter: f, FormatterUsesTag: usesTag, Limit: int(b.ChunkLimit)}, d
 }
 
