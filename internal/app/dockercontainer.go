@@ -235,7 +235,7 @@ func (c *dockerContainer) lose(tag string, reason ledger.Reason, l buffer.Loss) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queues) > 0 {
-		c.queues[c.current()].miss(tag, reason, l)
+		c.queues[c.current()].miss(event.Chunk{}, tag, reason, l)
 		return
 	}
 	c.book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, int(l.Events))
@@ -407,9 +407,9 @@ func lossOf(b *event.Batch) buffer.Loss {
 }
 
 // Miss implements docker.Spool.
-func (s *dockerSpool) Miss(tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time) {
+func (s *dockerSpool) Miss(id event.Chunk, tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time) {
 	if q := s.c.queue(); q != nil {
-		q.miss(tag, reason, buffer.Loss{Events: events, Bytes: bytes, First: first, Last: last})
+		q.miss(id, tag, reason, buffer.Loss{Events: events, Bytes: bytes, First: first, Last: last})
 		return
 	}
 	s.c.lose(tag, reason, buffer.Loss{Events: events, Bytes: bytes, First: first, Last: last})
@@ -421,7 +421,7 @@ func (s *dockerSpool) Chunks() []event.Chunk {
 	defer s.c.mu.Unlock()
 	var all []event.Chunk
 	for _, q := range s.c.queues {
-		all = append(all, q.buf.Chunks()...)
+		all = append(append(all, q.buf.Chunks()...), q.buf.LostIDs()...)
 	}
 	return all
 }

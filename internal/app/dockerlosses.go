@@ -43,7 +43,7 @@ func earlier(a, b event.Time) event.Time {
 // settle hands the losses to a queue, whose book has them from now on.
 func (l *dockerLosses) settle(q *dockerQueue) {
 	for k, n := range l.of {
-		q.miss(k.tag, k.reason, n)
+		q.miss(event.Chunk{}, k.tag, k.reason, n)
 	}
 	l.of = nil
 }

@@ -86,7 +86,7 @@ func (q *dockerQueue) put(ctx context.Context, batches []event.Batch) error {
 		return nil // booked
 	case err != nil:
 		for i := range batches {
-			q.miss(batches[i].Tag, ledger.DiskFull, lossOf(&batches[i]))
+			q.miss(batches[i].Chunk, batches[i].Tag, ledger.DiskFull, lossOf(&batches[i]))
 		}
 		return fmt.Errorf("the disk does not answer, %d batches are dropped: %w", len(batches), err)
 	}
@@ -101,8 +101,8 @@ func (q *dockerQueue) put(ctx context.Context, batches []event.Batch) error {
 }
 
 // miss books events that were lost on the way here.
-func (q *dockerQueue) miss(tag string, reason ledger.Reason, l buffer.Loss) {
-	if err := q.buf.Miss(tag, reason, l); err != nil { // it is closed: then the container is gone
+func (q *dockerQueue) miss(id event.Chunk, tag string, reason ledger.Reason, l buffer.Loss) {
+	if err := q.buf.MissOnce(id, tag, reason, l); err != nil { // it is closed: then the container is gone
 		q.c.log.Error("a loss of events cannot be noted", "events", l.Events, "reason", reason.String(), "error", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/internal/buffer/segment"
+	"weir/internal/event"
 	"weir/internal/ledger"
 	"weir/internal/vfs"
 )
@@ -83,6 +84,7 @@ func (b *Buffer) doorNow(d *segment.Door) {
 	j := &b.journal
 	d.Log, d.Gen = b.id, j.gen
 	d.Sheet = b.recordedDoor()
+	d.IDs = append(d.IDs[:0], b.lostIDs...)
 	d.Gaps = append(d.Gaps[:0], j.owed...)
 	for _, m := range b.misses {
 		g := segment.DoorGap{Number: m.number, Drop: m.Drop}
@@ -175,6 +177,22 @@ func (b *Buffer) toldOwed(seq uint64) (owed bool) {
 	}
 	return owed
 }
+
+// lostID remembers that what has an id was lost. mu is held.
+func (b *Buffer) lostID(id event.Chunk) {
+	if id.IsZero() {
+		return
+	}
+	if len(b.lostIDs) == segment.MaxLostIDs {
+		b.lostIDs = b.lostIDs[:copy(b.lostIDs, b.lostIDs[1:])]
+	}
+	b.lostIDs = append(b.lostIDs, id)
+}
+
+// LostIDs lists the ids of what was booked as lost on the way here shortly before this start, oldest
+// first: of losses, see MissOnce, and of batches that were dropped. Who was killed and repeats
+// one of them need not book it again.
+func (b *Buffer) LostIDs() []event.Chunk { return b.lostBefore }
 
 func (b *Buffer) openDoor() (err error) {
 	f := &b.journal.doorFile

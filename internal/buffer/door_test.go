@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"weir/internal/buffer/segment"
+	"weir/internal/event"
 	"weir/internal/ledger"
 	"weir/internal/vfs/vfstest"
 )
@@ -51,6 +54,46 @@ func TestKillRemembersWhatWasDropped(t *testing.T) {
 		b = mustOpen(t, o)
 		if got := o.Book.Sheet(); got != want {
 			t.Errorf("after a kill the book says\n%+v\nbefore it said\n%+v", got, want)
+		}
+		mustBalance(t, b)
+		mustClose(t, b)
+	})
+}
+
+// TestKillRemembersIDsOfLosses: who repeats, after a kill, what was booked as lost finds its id,
+// that of a loss and those of batches that were dropped.
+func TestKillRemembersIDsOfLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfstest.New()
+		o := testOptions(t, fs, "q")
+		o.Limit, o.Overflow, o.Tell = 64<<10, DropNewest, true
+		b := mustOpen(t, o)
+		if _, err := fill(t, b); !errors.Is(err, ErrDropped) {
+			t.Fatal(err)
+		}
+		var want []event.Chunk
+		for i := range byte(40) {
+			want = append(want, event.Chunk{i + 1})
+		}
+		for i, id := range want[:38] {
+			if err := b.MissOnce(id, "t", ledger.WireLoss, lossAt(i, 1)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond) // the gaps get into the journal
+		}
+		two := []event.Batch{batchOf("t", 0, 2, 20_000), batchOf("t", 2, 2, 20_000)}
+		two[0].Chunk, two[1].Chunk = want[38], want[39]
+		if err := b.Reserve(context.Background(), two...); !errors.Is(err, ErrDropped) {
+			t.Fatal(err)
+		}
+		killed := fs.Kill()
+		synctest.Wait()
+		_ = b.Close(context.Background()) // its files are gone: only its goroutine matters
+
+		o.FS, o.Book = killed, &ledger.Book{}
+		b = mustOpen(t, o)
+		if got := b.LostIDs(); !slices.Equal(got, want[len(want)-segment.MaxLostIDs:]) {
+			t.Errorf("after a kill %v are known", got)
 		}
 		mustBalance(t, b)
 		mustClose(t, b)

@@ -21,6 +21,11 @@ const maxMisses = 32
 // its own, or joins the gap that stands there already. A killed process keeps it when Miss has
 // returned.
 func (b *Buffer) Miss(tag string, reason ledger.Reason, l Loss) error {
+	return b.MissOnce(event.Chunk{}, tag, reason, l)
+}
+
+// MissOnce is Miss of a loss with an id, which LostIDs has after a restart.
+func (b *Buffer) MissOnce(id event.Chunk, tag string, reason ledger.Reason, l Loss) error {
 	b.mu.Lock()
 	if b.sealed {
 		b.mu.Unlock()
@@ -28,6 +33,7 @@ func (b *Buffer) Miss(tag string, reason ledger.Reason, l Loss) error {
 	}
 	if l.Events > 0 || l.Bytes > 0 {
 		b.miss(tag, reason, l)
+		b.lostID(id)
 	}
 	b.mu.Unlock()
 	b.recordDoor()
@@ -39,6 +45,9 @@ func (b *Buffer) lose(a *ask, reason ledger.Reason) error {
 	b.full.dropped += uint64(a.events)
 	b.dirty = true
 	b.losses++
+	for i := range a.batches {
+		b.lostID(a.batches[i].Chunk)
+	}
 	if !b.o.Tell {
 		b.o.Book.AdmitEnded(ledger.Fate{Class: ledger.Dropped, Reason: reason}, a.events)
 		return ErrDropped

@@ -236,6 +236,7 @@ func (b *Buffer) restoreDoor(k *kept) {
 	}
 	j.owed, j.firm = k.owed, len(k.owed)
 	b.losses = uint64(len(k.owed))
+	b.lostIDs, b.lostBefore = slices.Clone(k.door.IDs), slices.Clone(k.door.IDs)
 	j.doorFile.write, j.doorFile.last = k.door.Write, k.door.Slot
 	j.doorFile.synced = k.door.Slot // as far as it is
 	if k.door.Write == 0 {

@@ -75,25 +75,27 @@ type Buffer struct {
 	spare     *segmentFile   // ready to become the tail
 	storing   bool           // the committer is writing to the tail
 
-	mem       memory
-	reader    reader
-	again     again
-	repeats   repeats // filled at Open, then only read
-	window    window
-	drops     []*drop           // given up, and not yet passed by the reader
-	restored  map[uint64][]Span // ended before the restart, and not yet passed by the reader
-	ahead     uint64            // events in drops and restored
-	dropping  bool              // somebody is giving up a segment
-	condemned []*segmentFile    // given up, but not removed yet
-	cleaning  bool              // the committer is removing finished segments: there is room in a moment
-	aside     int               // damaged pieces kept aside
-	misses    []*drop           // gaps of lost events that are not written down yet, by Seq
-	openGaps  []*drop           // those of them behind which nothing was appended yet
-	unsaid    ledger.Sheet      // events of misses: in o.Book, but in no record yet
-	gapsDue   bool              // they are to be written down now
-	losses    uint64            // counts losses, for the door file
-	numbers   uint64            // the next gap's in the door file
-	untold    int               // gaps in the window that have not been told
+	mem        memory
+	reader     reader
+	again      again
+	repeats    repeats // filled at Open, then only read
+	window     window
+	drops      []*drop           // given up, and not yet passed by the reader
+	restored   map[uint64][]Span // ended before the restart, and not yet passed by the reader
+	ahead      uint64            // events in drops and restored
+	dropping   bool              // somebody is giving up a segment
+	condemned  []*segmentFile    // given up, but not removed yet
+	cleaning   bool              // the committer is removing finished segments: there is room in a moment
+	aside      int               // damaged pieces kept aside
+	misses     []*drop           // gaps of lost events that are not written down yet, by Seq
+	openGaps   []*drop           // those of them behind which nothing was appended yet
+	unsaid     ledger.Sheet      // events of misses: in o.Book, but in no record yet
+	gapsDue    bool              // they are to be written down now
+	losses     uint64            // counts losses, for the door file
+	lostIDs    []event.Chunk     // of what was lost last
+	lostBefore []event.Chunk     // likewise, before this start
+	numbers    uint64            // the next gap's in the door file
+	untold     int               // gaps in the window that have not been told
 
 	dirty     bool   // something changed since the last checkpoint
 	unsynced  bool   // Interval: written since the last sync

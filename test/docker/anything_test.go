@@ -187,11 +187,6 @@ func (a *anything) torn(c *scribe) {
 	a.send(c, b[100:])
 	c.torn++
 	a.lines(c, 2, 0)
-	// A kill between the note of that loss and the note that it was made is told twice.
-	weirtest.Eventually(a.t, "the torn frame was read", func() (string, bool) {
-		n := c.session.Waiting()
-		return fmt.Sprint(n), n == 0
-	})
 }
 
 // shut shuts the endpoint when nothing is under way: what is cut off would be sent again.

@@ -331,6 +331,39 @@ func tornFrame(t *testing.T, s *stage) {
 	}
 }
 
+// TestTornFramesAndKills has a torn frame before each of some kills, which come while it is booked:
+// each counts once.
+func TestTornFramesAndKills(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, emulator.Options{})
+	s.gate.refuse()
+	p := s.session("x", "weir-loss-notice=json")
+	const kills = 15
+	for i := range kills {
+		torn := player.AppendFrame(nil, player.Stdout, time.Now(), []byte(strings.Repeat("t", 300)), nil)
+		b := torn[100:]
+		for k := range 2 {
+			b = player.AppendFrame(b, player.Stdout, time.Now(), []byte(written.Line("x", 2*i+k, 0)), nil)
+		}
+		if err := p.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i%5) * time.Millisecond / 2)
+		s.kill()
+		s.start()
+	}
+	s.stop(p)
+	s.gate.open()
+	var a *tally
+	weirtest.Eventually(t, "lines and notices have come", func() (string, bool) {
+		a = count(s.emu, "x", "x", 0, 1)
+		return a.String(), a.lines == 2*kills && told(t, a.notices) >= kills
+	})
+	if a.twice+a.disorder+len(a.other) > 0 || told(t, a.notices) != kills {
+		t.Errorf("%d frames were torn: %s", kills, a)
+	}
+}
+
 // TestSessionsOfOneContainer has a second session while the first has seen its end only: an
 // engine with live-restore makes one.
 func TestSessionsOfOneContainer(t *testing.T) {

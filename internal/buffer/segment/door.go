@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"weir/internal/event"
 	"weir/internal/ledger"
 )
 
@@ -15,6 +16,9 @@ const (
 )
 
 const doorMagic = "weirdoor"
+
+// MaxLostIDs is how many ids of losses a door file keeps.
+const MaxLostIDs = 32
 
 // maxOpen bounds how far the numbers of gaps may run ahead.
 const maxOpen = 1 << 16
@@ -34,26 +38,29 @@ type Door struct {
 	Write uint64       // counts writes; the highest good slot counts
 	Sheet ledger.Sheet // what was booked beside the buffer, without Gaps
 	Gaps  []DoorGap
-	Slot  int // where it was read
+	IDs   []event.Chunk // of what was lost last, MaxLostIDs at most
+	Slot  int           // where it was read
 }
 
-// AppendDoor appends a slot. If d does not fit, tags are left out at first, and then the last gaps: whole is
+// AppendDoor appends a slot. If d does not fit, ids and tags are left out at first, and then the last gaps: whole is
 // false then.
 func AppendDoor(dst []byte, d *Door) (slot []byte, whole bool) {
 	at := len(dst)
 	for _, tags := range []bool{true, false} {
-		dst = appendDoor(dst[:at], d, len(d.Gaps), tags)
-		if len(dst)-at <= DoorSlot {
-			return dst, true
+		for _, ids := range [][]event.Chunk{d.IDs, nil} {
+			dst = appendDoor(dst[:at], d, len(d.Gaps), tags, ids)
+			if len(dst)-at <= DoorSlot {
+				return dst, true
+			}
 		}
 	}
 	for n := len(d.Gaps) - 1; len(dst)-at > DoorSlot && n >= 0; n-- {
-		dst = appendDoor(dst[:at], d, n, false)
+		dst = appendDoor(dst[:at], d, n, false, nil)
 	}
 	return dst, false
 }
 
-func appendDoor(dst []byte, d *Door, gaps int, tags bool) []byte {
+func appendDoor(dst []byte, d *Door, gaps int, tags bool, ids []event.Chunk) []byte {
 	at := len(dst)
 	dst = append(dst, doorMagic...)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -76,6 +83,7 @@ func appendDoor(dst []byte, d *Door, gaps int, tags bool) []byte {
 		few.Tags = few.sum()
 		w.drop(&few)
 	}
+	w.chunks(ids)
 	slot := w.b[at:]
 	binary.LittleEndian.PutUint32(slot[8:], uint32(len(slot)-slotHead))
 	binary.LittleEndian.PutUint32(slot[12:], slotSum(slot))
@@ -127,6 +135,9 @@ func readDoor(slot []byte) (d Door, ok bool) {
 	d.Sheet = r.sheet()
 	for i := r.uvarint(); i > 0 && !r.bad; i-- {
 		d.Gaps = append(d.Gaps, DoorGap{Number: r.uvarint(), Target: r.uvarint(), Drop: r.drop()})
+	}
+	if len(r.b) > 0 { // else an earlier weir wrote it
+		d.IDs = r.chunks()
 	}
 	return d, !r.bad
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"weir/internal/event"
 	"weir/internal/ledger"
 )
 
@@ -26,8 +27,11 @@ func doorGap(number, seq, events uint64, tags ...string) DoorGap {
 // TestDoor: the newest good slot counts, whatever has become of the others.
 func TestDoor(t *testing.T) {
 	var file []byte
+	ids := []event.Chunk{{1}, {2}}
 	for i := range DoorSlots {
-		slot, whole := AppendDoor(nil, doorOf(uint64(i+4), doorGap(uint64(i), 5, 6, "a", "b")))
+		door := doorOf(uint64(i+4), doorGap(uint64(i), 5, 6, "a", "b"))
+		door.IDs = ids
+		slot, whole := AppendDoor(nil, door)
 		if !whole || len(slot) > DoorSlot {
 			t.Fatal(whole, len(slot))
 		}
@@ -35,7 +39,7 @@ func TestDoor(t *testing.T) {
 	}
 	d, ok := ReadDoor(file)
 	want := doorOf(6, doorGap(2, 5, 6, "a", "b"))
-	want.Slot = 2
+	want.Slot, want.IDs = 2, ids
 	if !ok || !reflect.DeepEqual(&d, want) {
 		t.Fatalf("%v %+v", ok, d)
 	}

@@ -94,7 +94,7 @@ func (s *session) openSpool() error {
 	if lost.Bytes > 0 {
 		s.count(&Counts{Lost: 1, LostBytes: lost.Bytes})
 		now := event.FromTime(time.Now())
-		s.spool.Miss(s.tags[0], ledger.WireLoss, max(lost.Frames, 1), lost.Bytes, now, now)
+		s.spool.Miss(event.Chunk{}, s.tags[0], ledger.WireLoss, max(lost.Frames, 1), lost.Bytes, now, now)
 		s.log.Warn("log lines were lost while the spool could not be opened", "lines", lost.Frames, "bytes", lost.Bytes)
 	}
 	return nil
@@ -148,7 +148,7 @@ func (s *session) takeOver() error {
 		if err := s.lines.Restore(h.state); err != nil {
 			s.log.Warn("what an earlier process held of incomplete events cannot be read and is lost", "error", err)
 			now := event.FromTime(time.Now())
-			s.spool.Miss(s.tags[0], ledger.WireLoss, 1, uint64(len(h.state)), now, now)
+			s.spool.Miss(event.Chunk{}, s.tags[0], ledger.WireLoss, 1, uint64(len(h.state)), now, now)
 		}
 	}
 	var missing []event.Batch

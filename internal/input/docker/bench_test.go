@@ -22,7 +22,7 @@ func (nowhere) Open(*Container) (Spool, error)           { return nowhere{}, nil
 func (nowhere) Put(context.Context, []event.Batch) error { return nil }
 func (nowhere) Chunks() []event.Chunk                    { return nil }
 func (nowhere) Release()                                 {}
-func (nowhere) Miss(string, ledger.Reason, uint64, uint64, event.Time, event.Time) {
+func (nowhere) Miss(event.Chunk, string, ledger.Reason, uint64, uint64, event.Time, event.Time) {
 }
 
 // BenchmarkPipes measures lines through pipes into a spool that costs nothing. What the

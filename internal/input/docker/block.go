@@ -83,7 +83,7 @@ func (s *session) put(d *draft, c *Counts) {
 			from = -1
 			continue
 		}
-		s.spool.Miss(d.tags[st.tag], ledger.WireLoss, st.events, st.bytes, st.first, st.last)
+		s.spool.Miss(st.id, d.tags[st.tag], ledger.WireLoss, st.events, st.bytes, st.first, st.last)
 	}
 }
 

@@ -46,7 +46,7 @@ type Spool interface {
 	Put(ctx context.Context, batches []event.Batch) error
 	// Miss books events that were lost before they could be stored, at this place. tag is
 	// the lane that they would have had.
-	Miss(tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time)
+	Miss(id event.Chunk, tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time)
 	// Chunks lists the ids (Batch.Chunk) of the batches stored last before this process
 	// began, oldest first, at least 64 if there were so many: twice as many as one look gives.
 	Chunks() []event.Chunk

@@ -44,6 +44,7 @@ type step struct {
 	span
 	batch         int // in ready
 	events, bytes uint64
+	id            event.Chunk // of a loss
 }
 
 func (d *draft) reset(tags []string) {
@@ -123,7 +124,7 @@ func (d *draft) lose(tag int, events, bytes uint64, t event.Time) {
 		}
 		return
 	}
-	d.steps = append(d.steps, step{span: span{tag: tag, first: t, last: t}, events: events, bytes: bytes})
+	d.steps = append(d.steps, step{span: span{tag: tag, part: d.part, first: t, last: t}, events: events, bytes: bytes})
 	d.part++
 }
 
@@ -142,12 +143,13 @@ func (d *draft) cut() {
 // full says that nothing more should be added before what is there was stored.
 func (d *draft) full() bool { return d.part >= maxParts }
 
-// finish makes the batches, with ids of what is called sum and has size bytes.
+// finish makes the batches, and gives ids of what is called sum and has size bytes.
 func (d *draft) finish(size int, sum *digest) {
 	d.cut()
 	for i := range d.steps {
 		s := &d.steps[i]
 		if s.events > 0 {
+			s.id = chunkOf(size, sum, byte(firstLoss+s.part))
 			continue
 		}
 		s.batch = len(d.ready)
@@ -158,18 +160,19 @@ func (d *draft) finish(size int, sum *digest) {
 	}
 }
 
-// drop leaves out what is stored already: the batches that are known, and the losses before
+// drop leaves out what is stored already: batches and losses that are known, and the losses before
 // the last of these. finish must have been called.
 func (d *draft) drop(known map[event.Chunk]struct{}) {
 	seen := false
 	for i := len(d.steps) - 1; i >= 0; i-- {
 		s := &d.steps[i]
-		out := seen
+		id := s.id
 		if s.events == 0 {
-			_, out = known[d.ready[s.batch].Chunk]
-			seen = seen || out
+			id = d.ready[s.batch].Chunk
 		}
-		if out {
+		_, out := known[id]
+		seen = seen || out
+		if out || seen && s.events > 0 {
 			d.steps = slices.Delete(d.steps, i, i+1)
 		}
 	}
@@ -200,8 +203,13 @@ func appendEntry(dst []byte, t event.Time, message []byte) []byte {
 // digest is a hash of a run of bytes of a pipe, and of the pipe's name.
 type digest [sha256.Size]byte
 
-// Which batch, or what else, a chunk stands for; below it a batch of a draft.
-const wholeBlock = 0xff
+// Which batch, or what else, a chunk stands for; below firstLoss a batch of a draft, from there on
+// a loss.
+const (
+	firstLoss  = maxTags * maxParts * 2
+	endLoss    = firstLoss + maxParts*2 + maxTags
+	wholeBlock = 0xff
+)
 
 // chunkOf names something that comes from size bytes with a hash.
 func chunkOf(size int, sum *digest, which byte) (c event.Chunk) {
@@ -253,7 +261,7 @@ func (n namer) find(raw []byte, known map[event.Chunk]struct{}) int {
 		at = size
 		var d digest
 		n.h.Sum(d[:0])
-		for which := range maxTags * maxParts * 2 {
+		for which := range endLoss {
 			if _, ok := known[chunkOf(size, &d, byte(which))]; ok {
 				return size
 			}

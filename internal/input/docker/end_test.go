@@ -164,3 +164,37 @@ func TestWrittenAfterTheLastLook(t *testing.T) {
 	}
 	p.stop()
 }
+
+// TestLossIsBookedOnce kills the process after it has booked a loss and before anything that
+// stands behind it is stored: the next one finds the same bytes in the pipe.
+func TestLossIsBookedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		options []string
+		kill    func(p *process)
+		want    []string
+	}{
+		"events behind": {nil, func(p *process) { p.putMax = func(int) int { return 0 } }, []string{"<1 lost>", "!a", "b"}},
+		"lines behind that are held": {[]string{"awslogs-multiline-pattern=^!", "awslogs-force-flush-interval-seconds=3600"},
+			func(p *process) { p.die = func(_ string, s stage) bool { return s == stageStored } }, []string{"<1 lost>", "!a\nb\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			p := w.start()
+			l, err := w.engine.Start(id(100), info(1, c.options...))
+			must(t, err)
+			p.mu.Lock()
+			c.kill(p)
+			p.mu.Unlock()
+			torn, a, b := line(1, strings.Repeat("x", 300)), line(2, "!a"), line(3, "b")
+			must(t, l.WriteRaw(slices.Concat(torn.Bytes()[100:], a.Bytes(), b.Bytes())))
+			eventually(t, "a death", p.isDead)
+			p.sigkill()
+			w.start()
+			must(t, l.Stop())
+			eventually(t, "the last line", func() bool { return slices.Contains(w.messages(id(1)), c.want[len(c.want)-1]) })
+			if got := w.messages(id(1)); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -72,7 +72,7 @@ func (s *fileSpool) Put(_ context.Context, batches []event.Batch) error {
 	return err
 }
 
-func (s *fileSpool) Miss(tag string, _ ledger.Reason, events, bytes uint64, _, _ event.Time) {
+func (s *fileSpool) Miss(_ event.Chunk, tag string, _ ledger.Reason, events, bytes uint64, _, _ event.Time) {
 	panic(fmt.Sprintf("%d events, %d bytes lost of %s", events, bytes, tag))
 }
 func (s *fileSpool) Chunks() []event.Chunk { return s.chunks }

@@ -271,7 +271,7 @@ func messageOf(r []byte) string {
 	return string(r[5:])
 }
 
-func (s *spoolOf) Miss(tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time) {
+func (s *spoolOf) Miss(id event.Chunk, tag string, reason ledger.Reason, events, bytes uint64, first, last event.Time) {
 	s.p.w.mu.Lock()
 	defer s.p.w.mu.Unlock()
 	if s.p.isDead() {
@@ -281,6 +281,7 @@ func (s *spoolOf) Miss(tag string, reason ledger.Reason, events, bytes uint64, f
 		s.p.w.tb.Errorf("loss for %v from %d to %d", reason, first, last)
 	}
 	s.s.events = append(s.s.events, stored{tag: tag, time: first, lost: events, bytes: bytes})
+	s.s.chunks = append(s.s.chunks, id)
 }
 
 func (s *spoolOf) Chunks() []event.Chunk { return s.chunks }

@@ -22,7 +22,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -131,14 +130,6 @@ func (s *Session) Write(frames []byte) error {
 
 // Full bounds how long a Write may wait; the zero time ends the bound.
 func (s *Session) Full(deadline time.Time) error { return s.pipe.SetWriteDeadline(deadline) }
-
-// Waiting is how many bytes nobody has read yet.
-func (s *Session) Waiting() (n int) {
-	if c, err := s.pipe.SyscallConn(); err == nil {
-		_ = c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-	}
-	return n
-}
 
 // Stop ends the logging in order, as when a container has ended.
 func (s *Session) Stop() error {
