@@ -26,7 +26,8 @@ var (
 	yamlOctal = regexp.MustCompile(`^[-+]?0[0-7_,]+$`)
 	yamlBin   = regexp.MustCompile(`^[-+]?0b[01_,]+$`)
 	yamlHex   = regexp.MustCompile(`^[-+]?0x[0-9a-fA-F_,]+$`)
-	yamlFloat = regexp.MustCompile(`^[-+]?([0-9][0-9_,]*)?\.[0-9]*([eE][-+][0-9]+)?$|^[-+]?[0-9][0-9_,]*[eE][-+]?[0-9]+$`)
+	yamlFloat = regexp.MustCompile(`^[-+]?([0-9][0-9_,]*)?\.[0-9]*([eE][-+][0-9]+)?$`)
+	yamlSixty = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9]){1,2}(\.[0-9_]*)?$`)
 	yamlDate  = regexp.MustCompile(`^([0-9]{4})-(1[012]|0[0-9]|[0-9])-([12][0-9]|3[01]|0[0-9]|[0-9])$`)
 	yamlTime  = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(\.[0-9]*)?([ \t]*(Z|[-+][0-9]{1,2}:?([0-9]{2})?))?$`)
 )
@@ -105,6 +106,11 @@ func (y *yamlFile) plainScalar(n *yaml.Node) scalar {
 		}
 		return scalar{text: text, bare: true}
 	}
+	if len(s) <= 64 && yamlSixty.MatchString(s) {
+		text := sixties(s)
+		y.warn(y.at(n), fmt.Sprintf("%s is a number of base 60 in YAML: %s", s, text), "put it in quotes")
+		return scalar{text: text, bare: true}
+	}
 	if m := yamlDate.FindStringSubmatch(s); m != nil {
 		y.warn(y.at(n), s+" is a date in YAML", "put it in quotes")
 		return scalar{text: fmt.Sprintf("%s-%02s-%02s", m[1], m[2], m[3])}
@@ -157,13 +163,37 @@ func yamlNumber(s string) (text string, ok bool) {
 	return v.String(), true
 }
 
-// rubyTime writes a YAML timestamp as Ruby's Time does, in UTC; without a zone it is UTC.
+// sixties is a number of base 60 as Ruby's YAML reads it: the first part counts hours, also
+// when there are only two.
+func sixties(s string) string {
+	sum := new(big.Rat)
+	for i, part := range strings.Split(s, ":") {
+		part = strings.TrimSuffix(strings.ReplaceAll(part, "_", ""), ".")
+		if v, ok := new(big.Rat).SetString(part); ok {
+			sum.Add(sum, v.Mul(v, big.NewRat([]int64{3600, 60, 1}[i], 1)))
+		}
+	}
+	if !strings.Contains(s, ".") {
+		return sum.Num().String()
+	}
+	f, _ := sum.Float64()
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return rubyNumber(text)
+}
+
+// rubyTime writes a YAML timestamp as Ruby's Time does; without a zone it is UTC.
 func rubyTime(s string) string {
 	s = strings.Join(strings.Fields(strings.NewReplacer("T", " ", "t", " ", "Z", "").Replace(s)), " ")
 	for _, layout := range []string{"2006-1-2 15:4:5", "2006-1-2 15:4:5 -07:00", "2006-1-2 15:4:5 -0700", "2006-1-2 15:4:5 -07",
 		"2006-1-2 15:4:5-07:00", "2006-1-2 15:4:5-0700", "2006-1-2 15:4:5-07"} {
 		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC().Format("2006-01-02 15:04:05 UTC")
+			if strings.ContainsAny(layout[len("2006-1-2 15:4:5"):], "-") {
+				return t.Format("2006-01-02 15:04:05 -0700")
+			}
+			return t.Format("2006-01-02 15:04:05 UTC")
 		}
 	}
 	return s
