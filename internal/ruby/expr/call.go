@@ -35,7 +35,7 @@ func methodTable(name string) (fns *[kinds]*method, ok bool) {
 var methods = [kinds]map[string]*method{
 	Nil: nilMethods(), Bool: boolMethods(), Int: numberMethods(), Uint: numberMethods(), Float: numberMethods(), String: stringMethods(), Symbol: symbolMethods(),
 	ArrayKind: arrayMethods(), HashKind: hashMethods(), RangeKind: rangeMethods(), RegexpKind: regexpMethods(), MatchKind: matchMethods(),
-	TimeKind: timeMethods(), ProcKind: procMethods(), ErrorKind: errorMethods(), ConstKind: constMethods(), URIKind: uriMethods(), RawKind: eventTimeMethods(),
+	TimeKind: timeMethods(), ProcKind: procMethods(), ErrorKind: errorMethods(), ConstKind: constMethods(), URIKind: uriMethods(), AddressKind: addressMethods(), RawKind: eventTimeMethods(),
 }
 
 var objectTable = objectMethods()

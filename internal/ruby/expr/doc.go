@@ -29,7 +29,7 @@
 // match.go and matchplace.go (Regexp, MatchData, sub), time.go, eventtime.go, errors.go (exceptions).
 //
 // What has no receiver: kernel.go (puts, format, Integer()), const.go (ENV, File, JSON, Math),
-// library.go (Digest, SecureRandom, CGI, URI, Base64).
+// library.go (Digest, SecureRandom, CGI, URI, Base64), address.go (IPAddr).
 //
 // # A new method
 //

@@ -23,6 +23,8 @@ func (m *Machine) equalAt(v, w Value, depth int) bool {
 		return v.s.s == w.s.s
 	case RegexpKind:
 		return v.o.x.re.re.String() == w.o.x.re.re.String() && v.o.x.re.flags == w.o.x.re.flags
+	case AddressKind:
+		return v.o.x.ip == w.o.x.ip
 	case URIKind:
 		return v.ToS() == w.ToS()
 	case ArrayKind, HashKind, RangeKind:

@@ -14,7 +14,7 @@ var parents = map[string]string{
 	"IPAddr::Error":  "ArgumentError", "IPAddr::InvalidAddressError": "IPAddr::Error", "Yajl::ParseError": "StandardError", "Oj::ParseError": "StandardError",
 	"Integer": "Numeric", "Float": "Numeric", "Numeric": "Comparable", "String": "Comparable", "Time": "Comparable", "Symbol": "Object", "Array": "Enumerable", "Hash": "Enumerable", "Range": "Enumerable",
 	"NilClass": "Object", "TrueClass": "Object", "FalseClass": "Object", "Regexp": "Object", "MatchData": "Object", "Proc": "Object", "Comparable": "Object", "Enumerable": "Object",
-	"Class": "Object", "URI::Generic": "Object", "URI::HTTP": "URI::Generic", "Kernel": "Object",
+	"Class": "Object", "URI::Generic": "Object", "IPAddr": "Object", "URI::HTTP": "URI::Generic", "Kernel": "Object",
 }
 
 // isA says whether a class is, or comes from, another.

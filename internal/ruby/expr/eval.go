@@ -411,7 +411,10 @@ func (m *Machine) attempt(n *attempt) (Value, error) {
 				extra.err = raised
 				m.vars[r.slot] = x
 			}
+			before := m.raised
+			m.raised = raised
 			v, err = m.eval(r.body)
+			m.raised = before
 			break
 		}
 	} else if err == nil && n.els != nil {

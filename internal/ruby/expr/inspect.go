@@ -24,6 +24,10 @@ func (v Value) ToS() string {
 		return v.o.x.err.Text
 	case URIKind:
 		return v.o.x.uri.String()
+	case AddressKind:
+		return v.o.x.ip.Addr().String()
+	case RegexpKind:
+		return v.o.x.re.text()
 	case RangeKind:
 		return v.o.items[0].ToS() + v.dots() + v.o.items[1].ToS()
 	case MatchKind:
@@ -79,6 +83,8 @@ func (v Value) appendInspect(dst []byte, depth int) []byte {
 		return append(append(append(append(append(dst, "#<"...), v.class()...), ": "...), v.o.x.err.Text...), '>')
 	case MatchKind:
 		return append(v.o.x.match.appendInspect(append(dst, "#<MatchData "...)), '>')
+	case AddressKind:
+		return append(append(append(dst, "#<IPAddr: "...), inspectAddress(v.o.x.ip)...), '>')
 	case URIKind:
 		return append(append(append(dst, "#<URI::Generic "...), v.ToS()...), '>')
 	case ProcKind:

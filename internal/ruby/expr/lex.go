@@ -206,7 +206,7 @@ func (p *parser) global(t token) (token, error) {
 	if n == 0 && rest != "" && strings.IndexByte("~&`'!", rest[0]) >= 0 {
 		n = 1
 	}
-	if n == 0 || n > 3 {
+	if n == 0 || n > 3 || rest[0] == '0' {
 		for n < len(rest) && isIdent(rest[n]) {
 			n++
 		}

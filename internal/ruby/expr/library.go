@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"hash/crc32"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -303,21 +302,6 @@ func base64Text(m *Machine, n *constCall, a []Value) (Value, error) {
 	return v, nil
 }
 
-// ipAddress is IPAddr.new. The value is the address as a String, which has ipv4? and ipv6?.
-func ipAddress(m *Machine, n *constCall, a []Value) (Value, error) {
-	s := strings.Trim(a[0].text(), "[]")
-	addr, _, _ := strings.Cut(s, "/")
-	if _, err := netip.ParseAddr(addr); err != nil || a[0].kind != String {
-		return Value{}, m.raise(n, "IPAddr::InvalidAddressError", "invalid address: %s", a[0].ToS())
-	}
-	return m.str(addr), nil
-}
-
-func isAddress(m *Machine, n *call, v Value, a []Value) (Value, error) {
-	addr, err := netip.ParseAddr(v.s.s)
-	return boolValue(err == nil && addr.Is6() == (n.name == "ipv6?")), nil
-}
-
 func checksum(m *Machine, n *constCall, a []Value) (Value, error) {
 	if err := m.need(n, String, a[0]); err != nil {
 		return Value{}, err
@@ -391,13 +375,16 @@ func regexpUnion(m *Machine, n *constCall, a []Value) (Value, error) {
 	if len(a) == 1 && a[0].kind == ArrayKind {
 		a = m.items(a[0])
 	}
+	if len(a) == 1 && a[0].kind == RegexpKind {
+		return a[0], nil
+	}
 	var parts []string
 	for _, v := range a {
 		switch v.kind {
 		case String:
 			parts = append(parts, quoteRegexp(v.s.s))
 		case RegexpKind:
-			parts = append(parts, "(?:"+v.o.x.re.re.String()+")")
+			parts = append(parts, v.o.x.re.text())
 		default:
 			return Value{}, m.noConversion(n, v, "String")
 		}

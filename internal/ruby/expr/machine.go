@@ -24,8 +24,9 @@ type Machine struct {
 	spent   int // bytes of texts and arrays made so far
 	calls   int // of lambdas under way
 	last    *match
-	thrown  Value // what next, break and throw carry
-	tag     Value // of a throw
+	raised  *Error // that a rescue is busy with
+	thrown  Value  // what next, break and throw carry
+	tag     Value  // of a throw
 	dynamic []dynamic
 
 	subject  Subject

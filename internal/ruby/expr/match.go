@@ -121,7 +121,12 @@ func (m *Machine) findAll(n node, re *rx.Regexp, v Value) ([]match, error) {
 
 // global evaluates $~, $1, $& and their like, and the group of a name behind =~.
 func (m *Machine) global(n *globalValue) (Value, error) {
-	if m.last == nil {
+	switch {
+	case n.name == "$!" && m.raised != nil:
+		v, extra := m.withExtra(ErrorKind)
+		extra.err = m.raised
+		return v, nil
+	case n.name == "$!" || m.last == nil:
 		return Value{}, nil
 	}
 	switch n.name {

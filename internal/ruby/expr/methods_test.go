@@ -15,7 +15,7 @@ var receivers = [kinds][]string{
 	Nil: {"nil"}, Bool: {"true"}, Int: {`record["n"]`, "-7"}, Uint: {"18446744073709551615"}, Float: {`record["f"]`, "(0.0 / 0)"},
 	String: {`record["s"]`, `"aä\n\xff1"`, `""`}, Symbol: {":ab"}, ArrayKind: {`record["arr"]`, "[3, 1, 2]", "[]"}, HashKind: {`record["h"]`, "{}"},
 	RangeKind: {"(1..3)"}, RegexpKind: {"/a(b)?/"}, MatchKind: {`"ab".match(/a(b)?/)`}, TimeKind: {"Time.at(0)"}, ProcKind: {"lambda { |a| a }"},
-	ErrorKind: {`RuntimeError.new("x")`}, ConstKind: {"String"}, URIKind: {`URI.parse("http://h/p")`}, RawKind: {"time"},
+	ErrorKind: {`RuntimeError.new("x")`}, ConstKind: {"String"}, URIKind: {`URI.parse("http://h/p")`}, AddressKind: {`IPAddr.new("10.0.0.0/8")`}, RawKind: {"time"},
 }
 
 // callText writes a call of x as Ruby has it; "" if it has none with these arguments.

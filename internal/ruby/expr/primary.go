@@ -212,9 +212,6 @@ func (p *parser) primary() (node, error) {
 	case tConst:
 		return p.constant()
 	case tGlobal:
-		if t.text == "$!" {
-			return nil, p.fail(t.off, "the global variable $! is not supported; write rescue => e")
-		}
 		return &globalValue{off: t.off, name: t.text}, p.advance()
 	case tIdent:
 		return p.name()

@@ -116,7 +116,7 @@ func stringBasics() map[string]*method {
 		"sum":         {fn: stringSum, most: 1}, "hash": {fn: stringSum},
 		"dup": {fn: func(m *Machine, n *call, v Value, a []Value) (Value, error) { return m.copyOf(v), nil }},
 		"+@":  {fn: itself}, "-@": {fn: itself},
-		"ipv4?": {fn: isAddress}, "ipv6?": {fn: isAddress}, "read": {fn: itself}, // what IPAddr.new and File.open give is a String here
+		"read": {fn: itself}, // what File.open gives is a String here
 	}
 }
 

@@ -78,7 +78,7 @@ func stringEncoding(m *Machine, n *call, v Value, a []Value) (Value, error) {
 // stringEncode is encode(to, from, invalid: :replace, undef: :replace, replace: "?").
 func stringEncode(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	to, from := utf8Text, v.s.enc
-	replace, invalid, undef := "\uFFFD", false, false
+	replace, given, invalid, undef := "\uFFFD", false, false, false
 	names := 0
 	for _, x := range a {
 		if x.kind == HashKind {
@@ -90,7 +90,7 @@ func stringEncode(m *Machine, n *call, v Value, a []Value) (Value, error) {
 				case "undef":
 					undef = val.text() == "replace"
 				case "replace":
-					replace = val.ToS()
+					replace, given = val.ToS(), true
 				default:
 					return Value{}, m.exceed(n, "encode(%s: …) is not supported", k.text())
 				}
@@ -106,6 +106,9 @@ func stringEncode(m *Machine, n *call, v Value, a []Value) (Value, error) {
 		} else {
 			from = e
 		}
+	}
+	if to != utf8Text && !given {
+		replace = "?"
 	}
 	s, err := m.convert(n, v.s.s, from, to, replace, invalid, undef)
 	if err != nil {

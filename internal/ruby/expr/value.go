@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math"
+	"net/netip"
 	"net/url"
 	"time"
 )
@@ -28,12 +29,13 @@ const (
 	ErrorKind
 	ConstKind // a class or module
 	URIKind
-	RawKind // a msgpack ext: carried, not understood
+	AddressKind // an IPAddr
+	RawKind     // a msgpack ext: carried, not understood
 	kinds
 )
 
 var kindNames = [kinds]string{"NilClass", "boolean", "Integer", "Integer", "Float", "String", "Symbol", "Array", "Hash",
-	"Range", "Regexp", "MatchData", "Time", "Proc", "StandardError", "Class", "URI::Generic", "Object"}
+	"Range", "Regexp", "MatchData", "Time", "Proc", "StandardError", "Class", "URI::Generic", "IPAddr", "Object"}
 
 // String is Ruby's name of the class.
 func (k Kind) String() string { return kindNames[k] }
@@ -77,6 +79,7 @@ type extra struct {
 	proc  *block
 	err   *Error
 	uri   *url.URL
+	ip    netip.Prefix
 	deflt Value // what a Hash gives for a missing key
 }
 

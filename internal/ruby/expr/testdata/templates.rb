@@ -10,6 +10,7 @@ require "cgi"
 require "uri"
 require "base64"
 require "zlib"
+require "ipaddr"
 ENV["X"] = "xv"
 ENV.delete("NOPE")
 SOURCE = '{"n":5,"s":"str","h":{"k":"v","list":[1,2,{"z":3}]},"b":true,"nil":null,"total":100,"count":10,"f":1.5,"neg":-7,"big":9007199254740993,"tag":"rt","@x":"at","log":"2023-11-14 ERROR [main] Something failed: code=42\n","json":"{\"a\":1,\"b\":[true,null]}","u":"äöü 日本","arr":["b","a","c",null],"labels":{"app.kubernetes.io/name":"web","x":"y"},"empty":"","sp":"  pad  ","csv":"a,b,,c,,"}'
