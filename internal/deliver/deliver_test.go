@@ -256,11 +256,11 @@ func TestRefusedForNoContent(t *testing.T) {
 			return output.Result{}
 		}
 		r := newRig(t, out, nil)
-		r.append(batch("a", 0, 100))
+		r.append(batch("a", 0, 3*mostRefused))
 		r.append(batch("b", 0, 100))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := r.book.Sheet(); s.Rejected[ledger.Refused] != mostRefused || s.Delivered != 100 || s.Pending() != 100-mostRefused {
+		if s := r.book.Sheet(); s.Rejected[ledger.Refused] != mostRefused || s.Delivered != 100 || s.Pending() != 2*mostRefused {
 			t.Errorf("book: %+v", s)
 		}
 		out.mu.Lock()
@@ -268,7 +268,7 @@ func TestRefusedForNoContent(t *testing.T) {
 		out.mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		ascending(t, "a", out.got("a"), mostRefused, 100-mostRefused)
+		ascending(t, "a", out.got("a"), mostRefused, 2*mostRefused)
 		r.stop(time.Minute)
 	})
 }

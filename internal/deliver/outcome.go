@@ -18,7 +18,7 @@ const gateAfter = 3
 // mostRefused is how many events of a lane may be refused for their content, one by one,
 // before anything is accepted. Then it is not for theirs: a proxy, or a setting of the group, is in
 // the way of all, and giving up one after the other would lose them all.
-const mostRefused = 8
+const mostRefused = 100
 
 // stopWait is the longest wait before another attempt while weir is stopping.
 const stopWait = 2 * time.Second
