@@ -25,7 +25,7 @@ type Buffer struct {
 
 	FlushMode          string        `conf:"flush_mode" enum:"default|lazy|interval|immediate" default:"default" doc:"when waiting events are sent; default is lazy with the key time, else interval"`
 	FlushInterval      time.Duration `conf:"flush_interval" default:"60" min:"0" doc:"longest time that an event waits for company, fractions of a second allowed"`
-	FlushAtShutdown    bool          `conf:"flush_at_shutdown" doc:"send what waits before stopping; default true for memory, false for file"`
+	FlushAtShutdown    bool          `conf:"flush_at_shutdown" doc:"accepted for compatibility: what can be sent within shutdown_grace is sent in any case, the rest stays in file buffers"`
 	Threads            int           `conf:"flush_thread_count" alias:"max_in_flight" default:"1" min:"0" doc:"requests in flight for this output"`
 	ThreadInterval     float64       `conf:"flush_thread_interval" default:"1.0" doc:"accepted for compatibility: nothing is polled"`
 	BurstInterval      *float64      `conf:"flush_thread_burst_interval" doc:"pause after each request; Fluentd's default of one second is not kept"`

@@ -235,7 +235,7 @@ func (k *bufferCheck) flush() {
 	if !k.set("flush_at_shutdown") {
 		b.FlushAtShutdown = !b.File()
 	} else if !b.FlushAtShutdown && !b.File() {
-		k.d.Warn(k.posOf("flush_at_shutdown"), "a memory buffer with flush_at_shutdown false loses what waits when weir stops", "remove the line or write @type file")
+		k.d.Warn(k.posOf("flush_at_shutdown"), "a memory buffer with flush_at_shutdown false loses what waits when Fluentd stops; weir sends it, as far as shutdown_grace allows", "remove the line or write @type file")
 	}
 	if k.set("drain_rate") && b.DrainOrder != "live_first" {
 		k.d.Warn(k.posOf("drain_rate"), "drain_rate has no effect with drain_order "+b.DrainOrder, "write drain_order live_first, or remove the line")

@@ -310,6 +310,9 @@ func TestSecondaryTakesWhatIsGivenUp(t *testing.T) {
 		if s := r.book.Sheet(); s.Delivered != 10 {
 			t.Errorf("book: %+v", s)
 		}
+		if log := r.logs(); !strings.Contains(log, `msg="events went to the <secondary>"`) || !strings.Contains(log, "lane=a events=10 ") {
+			t.Errorf("the log does not say what went to the secondary:\n%s", log)
+		}
 	})
 }
 

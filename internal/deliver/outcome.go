@@ -268,10 +268,11 @@ func (d *Deliverer) exhausted(f *flight, e *output.Error) bool {
 		d.endUnsent(f, err, fate)
 		return true
 	}
+	events := f.events
 	o, serr := d.toSecondary(f)
 	switch {
 	case serr == nil:
-		d.stat.gaveUp(d.o.Log, d.o.ID, f, err, ledger.Fate{Class: ledger.Delivered})
+		d.stat.tookSecond(d.o.Log, d.o.ID, f.lane.key, events, err)
 		d.gone(f, o)
 		return true
 	case d.ctx.Err() != nil || !d.o.Retry.exhaustedTwice(f.attempts, f.failing):

@@ -263,6 +263,14 @@ func (s *stats) gaveUp(log *slog.Logger, id string, f *flight, err error, fate l
 	}
 }
 
+func (s *stats) tookSecond(log *slog.Logger, id, lane string, events int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.often("secondary") {
+		log.Error("events went to the <secondary>", "output", id, "lane", printable(lane), "events", events, "error", err)
+	}
+}
+
 // told counts a notice that was accepted.
 func (s *stats) told(o *loss) {
 	s.notices.Add(1)
