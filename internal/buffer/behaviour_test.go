@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"path"
 	"strings"
 	"sync"
@@ -426,4 +428,77 @@ func TestInspectTellsDamage(t *testing.T) {
 	if !bytes.Equal(c.fs.Contents(c.files[1]), b) {
 		t.Fatal("it was changed")
 	}
+}
+
+// TestShortageIsNoDamage: what cannot be opened, or read, for want of descriptors or memory is
+// read when there are some.
+func TestShortageIsNoDamage(t *testing.T) {
+	for name, fault := range map[string]vfstest.Fault{
+		"open": {Op: vfstest.Open, Name: segmentExt, Times: 5, Err: syscall.EMFILE},
+		"read": {Op: vfstest.Read, Name: segmentExt, After: 1, Times: 5, Err: syscall.ENOMEM},
+	} {
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, again), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { shortage(t, fault, again) })
+			})
+		}
+	}
+}
+
+// shortage reads a buffer from before a restart while fault acts, or again after a Rewind.
+func shortage(t *testing.T, fault vfstest.Fault, again bool) {
+	fs, log := vfstest.New(), &bytes.Buffer{}
+	o := testOptions(t, fs, "q")
+	o.Lean = true
+	b := mustOpen(t, o)
+	appendN(t, b, 0, 5, 10)
+	mustClose(t, b)
+	o.Book, o.Log = &ledger.Book{}, slog.New(slog.NewTextHandler(log, nil))
+	b = mustOpen(t, o)
+	if again {
+		for read := Seq(0); read < 5; {
+			k, err := b.Next(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, it := range k.Items() {
+				read = it.Seq
+			}
+			k.Release()
+		}
+		b.mu.Lock()
+		for _, h := range b.window.list { // nothing of it is in memory, and no file is open
+			if h.mem != nil {
+				b.mem.remove(h.mem)
+			}
+		}
+		for _, s := range b.segments {
+			if s.file != nil && s != b.tail {
+				_ = s.file.Close()
+				s.file = nil
+			}
+		}
+		b.mu.Unlock()
+		b.Rewind()
+		fault.After = 0
+	}
+	fs.Inject(fault)
+	ctx, cancel := context.WithTimeout(context.Background(), openAgain/2)
+	defer cancel()
+	if _, err := b.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Next does not wait: %v", err)
+	}
+	for b.Stats().Mark < 5 {
+		if g := settleNext(t, b); g != nil {
+			t.Fatalf("%+v", g)
+		}
+	}
+	if s := o.Book.Sheet(); s.Delivered != 10 || s.Ended() != 10 {
+		t.Errorf("%+v", s)
+	}
+	if text := log.String(); strings.Count(text, "cannot read a segment just now") != 1 || !strings.Contains(text, "can read its segments again") || !strings.Contains(text, "failures=5") {
+		t.Errorf("log:\n%s", text)
+	}
+	mustBalance(t, b)
+	mustClose(t, b)
 }

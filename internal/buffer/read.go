@@ -2,7 +2,12 @@ package buffer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"syscall"
+	"time"
 
 	"weir/internal/buffer/segment"
 	"weir/internal/event"
@@ -13,7 +18,12 @@ type reader struct {
 	pos segment.Pos  // numbering of the next batch to hand out
 	seg *segmentFile // being read; nil: look it up by pos
 	off int64        // of the next frame in it
+
+	refused int // times in a row that something could not be read for the moment
 }
+
+// openAgain is how long the reader waits when a segment cannot be read for the moment.
+const openAgain = time.Second
 
 // Run is one frame, read back: batches in order of acceptance. Its memory is shared and
 // bounded: Release it soon, and use Refs and View for what has to wait.
@@ -61,11 +71,15 @@ func (b *Buffer) Next(ctx context.Context) (*Run, error) {
 		if b.finished {
 			return nil, io.EOF
 		}
+		refused := b.reader.refused
 		if b.again.from < b.again.to && b.nextAgain(k) {
 			return k, nil
 		}
+		var wake *time.Timer // ends a wait that nobody else ends
 		d := b.nextDrop()
 		switch {
+		case b.reader.refused > refused:
+			wake = time.AfterFunc(openAgain, b.wakeReader)
 		case d != nil && d.ready && !b.holdBack(d):
 			if k.Gap = b.passDrop(d); k.Gap != nil {
 				return k, nil
@@ -77,11 +91,18 @@ func (b *Buffer) Next(ctx context.Context) (*Run, error) {
 			if found || gap != nil {
 				return k, nil
 			}
-			continue
+			if b.reader.refused <= refused {
+				continue
+			}
+			wake = time.AfterFunc(openAgain, b.wakeReader)
 		case d == nil && b.sealed && b.stored.Seq == b.next.Seq, b.ended && !b.dropping && (d == nil || !d.ready):
 			return nil, io.EOF
 		}
-		if err := b.sleep(ctx, &b.readWait, 0); err != nil {
+		err := b.sleep(ctx, &b.readWait, 0)
+		if wake != nil {
+			wake.Stop()
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -217,8 +238,8 @@ func (b *Buffer) recall(k *Run, h *held) {
 }
 
 // readCold reads the frame at the reader from its file. Without a frame it has either
-// passed damage, which the gap tells, or moved on within the files. mu is held at entry
-// and return.
+// passed damage, which the gap tells, or moved on within the files, or been refused. mu is
+// held at entry and return.
 func (b *Buffer) readCold() (*frame, *Gap) {
 	r := &b.reader
 	s, limit := b.readerSegment()
@@ -230,6 +251,10 @@ func (b *Buffer) readCold() (*frame, *Gap) {
 	}
 	off, size := r.off, s.size
 	if err := b.openFile(s); err != nil {
+		if !Lasting(err) {
+			b.refuse(err)
+			return nil, nil
+		}
 		b.o.Log.Error("buffer cannot read a segment", "segment", s.name, "error", err)
 		r.off = size
 		return nil, nil
@@ -240,6 +265,11 @@ func (b *Buffer) readCold() (*frame, *Gap) {
 	res := b.readFrame(s, off, size, pos.Seq, limit)
 	b.mu.Lock()
 	b.unref(s)
+	if res.err != nil {
+		b.refuse(res.err)
+		return nil, nil
+	}
+	b.agree()
 	r.off = res.next
 	switch {
 	case res.f != nil && res.f.hdr.Start.Seq > pos.Seq:
@@ -254,6 +284,39 @@ func (b *Buffer) readCold() (*frame, *Gap) {
 		return nil, b.passDamage(res.end, damagedBytes{s, off, res.next - off})
 	}
 	return nil, nil
+}
+
+// Lasting says whether what cannot be read, for an error of Next or View, is lost. Want of
+// descriptors or memory, or of permission, passes.
+func Lasting(err error) bool {
+	for _, lost := range []error{
+		ErrDamaged, ErrGone, segment.ErrHeader, segment.ErrVersion, segment.ErrShort, io.EOF, io.ErrUnexpectedEOF, fs.ErrNotExist, syscall.EIO,
+	} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse notes that the reader has to wait, and agree that it need not any more. mu is held.
+func (b *Buffer) refuse(err error) {
+	if b.reader.refused++; b.reader.refused == 1 {
+		b.o.Log.Error("buffer cannot read a segment just now; it is tried again", "dir", b.o.Dir, "error", err)
+	}
+}
+
+func (b *Buffer) agree() {
+	if b.reader.refused > 0 {
+		b.o.Log.Info("buffer can read its segments again", "dir", b.o.Dir, "failures", b.reader.refused)
+		b.reader.refused = 0
+	}
+}
+
+func (b *Buffer) wakeReader() {
+	b.mu.Lock()
+	b.readWait.wakeAll()
+	b.mu.Unlock()
 }
 
 // readerSegment returns the segment to read from and the Seq at which the next one takes
@@ -291,6 +354,7 @@ type frameRead struct {
 	f    *frame      // the frame
 	next int64       // where to go on
 	end  segment.Pos // without f: numbering behind a frame whose payload is damaged
+	err  error       // it cannot be read for the moment
 }
 
 // readFrame reads the first frame at or behind off that ends behind seq and begins before
@@ -298,8 +362,14 @@ type frameRead struct {
 func (b *Buffer) readFrame(s *segmentFile, off, size int64, seq, limit uint64) frameRead {
 	for {
 		h, err := segment.ReadHeader(s.file, off, size, b.id)
+		if err != nil && !Lasting(err) {
+			return frameRead{err: err}
+		}
 		if err != nil {
 			at, found, ok, ferr := segment.FindHeader(s.file, off+1, size, b.id, seq)
+			if ferr != nil && !Lasting(ferr) {
+				return frameRead{err: ferr}
+			}
 			if ferr != nil || !ok || found.Start.Seq >= limit {
 				return frameRead{next: size}
 			}
@@ -316,6 +386,9 @@ func (b *Buffer) readFrame(s *segmentFile, off, size int64, seq, limit uint64) f
 		f.hdr, f.seg, f.off = h, s, off
 		if err := b.load(f, s, off, &h); err != nil {
 			b.pool.release(f)
+			if !Lasting(err) {
+				return frameRead{err: err}
+			}
 			return frameRead{next: off + h.Size(), end: h.End()}
 		}
 		return frameRead{f: f, next: off + h.Size()}
@@ -323,7 +396,7 @@ func (b *Buffer) readFrame(s *segmentFile, off, size int64, seq, limit uint64) f
 }
 
 // load reads and checks the payload of the frame at off into f, whose buffer has room for
-// it.
+// it. What is read and is not what the header says is ErrDamaged.
 func (b *Buffer) load(f *frame, s *segmentFile, off int64, h *segment.Header) error {
 	if h.Codec == segment.Plain {
 		buf := f.buf[:segment.HeaderSize+int(h.Stored)]
@@ -331,7 +404,7 @@ func (b *Buffer) load(f *frame, s *segmentFile, off int64, h *segment.Header) er
 			return err
 		}
 		f.buf = buf
-		return segment.CheckPayload(h, f.payload())
+		return damagedIf(segment.CheckPayload(h, f.payload()))
 	}
 	packed := b.pool.get(segment.HeaderSize + int(h.Stored))
 	defer b.pool.release(packed)
@@ -340,7 +413,7 @@ func (b *Buffer) load(f *frame, s *segmentFile, off int64, h *segment.Header) er
 		return err
 	}
 	if err := segment.CheckPayload(h, stored); err != nil {
-		return err
+		return damagedIf(err)
 	}
 	d, _ := b.decomp.Get().(*segment.Decompressor)
 	if d == nil {
@@ -351,7 +424,14 @@ func (b *Buffer) load(f *frame, s *segmentFile, off int64, h *segment.Header) er
 	if err == nil {
 		f.buf = buf
 	}
-	return err
+	return damagedIf(err)
+}
+
+func damagedIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
 // openFile opens s for reading if it is not open. mu is held.

@@ -18,30 +18,37 @@ func (b *Buffer) Rewind() {
 	b.readWait.wakeAll()
 }
 
-// nextAgain puts the next frame of the rewound part into k; false when there is none left.
-// mu is held at entry and return.
+// nextAgain puts the next frame of the rewound part into k; false when there is none left, or
+// it cannot be read for the moment. mu is held at entry and return.
 func (b *Buffer) nextAgain(k *Run) bool {
 	for b.again.from < b.again.to {
 		h := b.window.after(b.again.from)
 		if h == nil || h.start.Seq >= b.again.to {
 			break
 		}
-		b.again.from = h.end.Seq
 		if h.untold {
+			b.again.from = h.end.Seq
 			k.Gap = h.drop.gap(h.start.Seq)
 			return true
 		}
 		if h.drop != nil || h.left == 0 {
+			b.again.from = h.end.Seq
 			continue
 		}
 		ref := Ref{Seq: Seq(h.start.Seq), Frame: Seq(h.start.Seq), Len: h.raw}
 		b.mu.Unlock()
 		v, err := b.View(ref)
 		b.mu.Lock()
+		if err != nil && !Lasting(err) {
+			b.refuse(err)
+			return false
+		}
+		b.again.from = h.end.Seq
 		if err != nil {
 			b.o.Log.Error("a part of the buffer cannot be read again; it waits for the next start", "dir", b.o.Dir, "error", err)
 			continue
 		}
+		b.agree()
 		k.f = v.f // the view's reference becomes the run's
 		b.indexAgain(k, h)
 		return true

@@ -77,7 +77,7 @@ func (b *Buffer) viewCold(r Ref, h *segment.Header, s *segmentFile, off int64) (
 	f := b.pool.get(segment.HeaderSize + int(h.Raw))
 	if err := b.load(f, s, off, h); err != nil {
 		b.pool.release(f)
-		return View{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return View{}, err
 	}
 	f.hdr, f.seg, f.off = *h, s, off
 	return View{Bytes: f.payload()[r.Off : r.Off+r.Len : r.Off+r.Len], f: f, b: b}, nil

@@ -2,9 +2,6 @@ package deliver
 
 import (
 	"errors"
-	"io"
-	"io/fs"
-	"syscall"
 	"time"
 
 	"weir/internal/buffer"
@@ -272,22 +269,18 @@ func (d *Deliverer) view(f *flight, i int) (buffer.View, error) {
 	if err == nil {
 		return v, nil
 	}
-	for _, lasting := range []error{
-		buffer.ErrDamaged, buffer.ErrGone, io.EOF, io.ErrUnexpectedEOF, fs.ErrNotExist, syscall.EIO,
-	} {
-		if errors.Is(err, lasting) {
-			d.o.Log.Error("a part of the buffer cannot be read and is given up", "output", d.o.ID, "events", p.Count, "error", err)
-			part := buffer.Part{Seq: p.Seq, Span: p.Span, Fate: ledger.Damaged.Fate()}
-			if d.o.Tell {
-				f.pieces[i] = d.damaged(p, part)
-				return buffer.View{}, nil
-			}
-			d.settle(f.lane.key, []buffer.Part{part})
-			f.pieces = append(f.pieces[:i], f.pieces[i+1:]...)
-			return buffer.View{}, nil
-		}
+	if !buffer.Lasting(err) {
+		return buffer.View{}, err
 	}
-	return buffer.View{}, err
+	d.o.Log.Error("a part of the buffer cannot be read and is given up", "output", d.o.ID, "events", p.Count, "error", err)
+	part := buffer.Part{Seq: p.Seq, Span: p.Span, Fate: ledger.Damaged.Fate()}
+	if d.o.Tell {
+		f.pieces[i] = d.damaged(p, part)
+		return buffer.View{}, nil
+	}
+	d.settle(f.lane.key, []buffer.Part{part})
+	f.pieces = append(f.pieces[:i], f.pieces[i+1:]...)
+	return buffer.View{}, nil
 }
 
 // turn waits until f may be sent: it is the first of its lane, there is a free place among

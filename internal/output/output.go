@@ -45,7 +45,8 @@ type Tagged interface {
 // Settler is implemented by requests that want to know when the end of their events is in
 // the buffer's books.
 type Settler interface {
-	// Settled is called after an accepted Send, before the next Reset.
+	// Settled is called after an accepted Send, before the next Reset. A <secondary> is not
+	// told: nothing of it is noted for a process after this one.
 	Settled()
 }
 
