@@ -32,21 +32,25 @@ func newQueue(dir string) outputQueue {
 // defaultMinFree is what file buffers leave free on a disk that is not small.
 const defaultMinFree = 256 << 20
 
-// minFree is the free-space floor of a file buffer in dir, which may not exist yet. A volume that is
-// small as a whole, as those of containers are, would be below the usual floor from the beginning.
-func minFree(b *config.Buffer, dir string) int64 {
-	if b.MinFree != nil {
-		return int64(*b.MinFree)
-	}
+// room is the size of the file system in which the file buffer in dir is to be, and its
+// free-space floor. A volume that is small as a whole, as those of containers are, would be
+// below the usual floor from the beginning. dir may not exist yet.
+func room(b *config.Buffer, dir string) (capacity, floor int64) {
+	floor = defaultMinFree
 	for at := dir; ; at = filepath.Dir(at) {
-		size, err := (vfs.OS{}).Capacity(at)
-		if err == nil {
-			return min(defaultMinFree, size/4)
+		var err error
+		if capacity, err = (vfs.OS{}).Capacity(at); err == nil {
+			floor = min(floor, capacity/4)
+			break
 		}
 		if at == filepath.Dir(at) {
-			return defaultMinFree
+			break
 		}
 	}
+	if b.MinFree != nil {
+		floor = int64(*b.MinFree)
+	}
+	return capacity, floor
 }
 
 // open opens the buffer and the parking lot; limit is the buffer's.
@@ -58,7 +62,7 @@ func (q *outputQueue) open(a *App, plan *outputPlan, limit int64, tell bool) (er
 		Tell: tell, Beside: Beside,
 	}
 	if q.dir != "" {
-		o.MinFree = minFree(b, q.dir)
+		o.Capacity, o.MinFree = room(b, q.dir)
 	}
 	if b.Compress != "text" {
 		o.Compress = b.Compress

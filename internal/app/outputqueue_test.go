@@ -8,9 +8,9 @@ import (
 	"weir/internal/vfs"
 )
 
-// TestMinFree: what the file says holds; else the floor is 256 MiB, or a quarter of a small
+// TestRoom: what the file says holds; else the floor is 256 MiB, or a quarter of a small
 // file system. The directory need not be there. (test/crash has a small file system.)
-func TestMinFree(t *testing.T) {
+func TestRoom(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	size, err := (vfs.OS{}).Capacity(filepath.Dir(filepath.Dir(dir)))
 	if err != nil || size <= 0 {
@@ -21,8 +21,8 @@ func TestMinFree(t *testing.T) {
 		written *config.Size
 		want    int64
 	}{{nil, min(256<<20, size/4)}, {&none, 0}} {
-		if got := minFree(&config.Buffer{MinFree: c.written}, dir); got != c.want {
-			t.Errorf("%v: %d bytes, want %d of %d", c.written, got, c.want, size)
+		if capacity, floor := room(&config.Buffer{MinFree: c.written}, dir); capacity != size || floor != c.want {
+			t.Errorf("%v: the floor is %d of %d bytes, want %d of %d", c.written, floor, capacity, c.want, size)
 		}
 	}
 }

@@ -52,7 +52,8 @@ type Options struct {
 	Durability Durability             //
 	SyncEvery  time.Duration          // for Interval; default 1 s
 	Compress   string                 // "", "text", "gzip" or "zstd": how frame payloads are stored
-	Segment    int64                  // size at which a new segment begins; default Limit/16 within 1 and 64 MiB (Lean: Limit/64 from 256 KiB on), never above Limit/8
+	Capacity   int64                  // of the file system; 0: large, or not known
+	Segment    int64                  // size at which a new segment begins; default Limit/16 within 1 and 64 MiB (Lean: Limit/64 from 256 KiB on), on a small file system Capacity/128 from 256 KiB on, never above Limit/8
 	Recent     int64                  // bytes of frames kept in memory for the reader; default 16 MiB, 2 MiB on a volatile FS
 	Beside     func(name string) bool // tells names in Dir that are known to be somebody else's: not warned about; may be nil
 	Tell       bool                   // gaps stay pending until Settle says that they were told
@@ -103,6 +104,9 @@ func (o *Options) validate() error {
 		o.Segment = min(max(o.Limit/64, 1<<18), 64<<20)
 	} else if o.Segment <= 0 {
 		o.Segment = min(max(o.Limit/16, 1<<20), 64<<20)
+		if o.Capacity > 0 { // each buffer reserves two, and there may be many
+			o.Segment = min(o.Segment, max(o.Capacity/128, 1<<18))
+		}
 	}
 	if o.Repeats <= 0 {
 		o.Repeats = maxRepeats

@@ -249,6 +249,37 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestManyBuffersOnASmallDisk: what buffers reserve ahead does not keep others from a small
+// file system.
+func TestManyBuffersOnASmallDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "100m")
+	e := weirtest.Endpoint(t, emulator.Options{})
+	weirtest.Faults(t, e, outage)
+	var more strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&more, "<match b%d>\n@type cloudwatch_logs\n@id b%d\nlog_group_name g\nlog_stream_name ${tag}\nauto_create_stream true\nmessage_keys log\n"+
+			"<buffer tag>\n@type file\npath %s/b%d\nflush_interval 0.1\n%s\n</buffer>\n</match>\n", i, i, dir, i, impatient)
+	}
+	w := weirtest.Start(t, e, weirtest.Config{Buffer: impatient, More: more.String()}.String())
+	for i := range 10 {
+		s := &weirtest.Sender{Addr: w.Addr(), Tag: fmt.Sprint("b", i), Mode: forwardclient.Packed, Events: 500, Window: 1}
+		s.SendAll(t, 5)
+		s.Close()
+	}
+	weirtest.Faults(t, e)
+	for i := range 10 {
+		id := fmt.Sprint("b", i)
+		weirtest.Eventually(t, "output "+id+" has delivered", func() (string, bool) {
+			n := w.Output(id).Ledger.Delivered
+			return fmt.Sprint(n), n == 2500
+		})
+	}
+	if n := w.Input().Refused; n > 0 {
+		t.Errorf("%d messages were refused, for %d events", n, 25000)
+	}
+}
+
 // smallDisk mounts a file system of a size. Where that is not allowed the test says so and
 // is left out: a limit by total_limit_size is tested elsewhere.
 func smallDisk(t *testing.T, size string) string {
