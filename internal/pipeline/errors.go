@@ -37,7 +37,7 @@ func (w *work) FilterError(tag string, entry []byte, message string) {
 		return
 	}
 	n := len(w.errors)
-	if n == 0 || w.errors[n-1].tag != tag {
+	if n == w.routed || w.errors[n-1].tag != tag { // those before routed are on their way already
 		if n < cap(w.errors) {
 			w.errors = w.errors[:n+1]
 			w.errors[n] = failures{tag: tag, entries: w.errors[n].entries[:0]}

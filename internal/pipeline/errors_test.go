@@ -86,3 +86,33 @@ func TestFailedEventsWithoutErrorLabelAreDroppedAndSaid(t *testing.T) {
 		t.Errorf("log: %s", log.String())
 	}
 }
+
+// TestErrorsOfAStoreThatStandsIn: events fail before a copy, and again, of the same tag, in a
+// store that is asked only when another one has refused. All of them go to @ERROR.
+func TestErrorsOfAStoreThatStandsIn(t *testing.T) {
+	full, other, bad := newStore(t, "full", 4<<10, buffer.Throw), newStore(t, "other", 1<<20, buffer.Throw), newStore(t, "bad", 1<<20, buffer.Throw)
+	for full.fill() {
+	}
+	in := New(Options{
+		Routes: NewRoutes(func(string) *Node {
+			return &Node{Filters: []filter.Filter{failing(3)}, Ends: []End{
+				{Target: full.Target, Optional: true},
+				{Fallback: true, Next: &Node{Filters: []filter.Filter{failing(4)}, Ends: []End{end(other)}}},
+			}}
+		}),
+		Errors:  NewRoutes(func(string) *Node { return &Node{Ends: []End{end(bad)}} }),
+		Nowhere: lost(&ledger.Book{}, ledger.Unmatched.Fate()),
+		Log:     slog.New(slog.DiscardHandler),
+	})
+	if _, err := in.Emit(context.Background(), entries(1, 12)); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.content(); !slices.Equal(got, []int{1, 2, 5, 7, 10, 11}) {
+		t.Errorf("the store: %v", got)
+	}
+	got := bad.content()
+	slices.Sort(got)
+	if !slices.Equal(got, []int{3, 4, 6, 8, 9, 12}) {
+		t.Errorf("@ERROR: %v", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"hash/maphash"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,6 +148,9 @@ func (s *shard) reserve(ctx context.Context, n int) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
+			s.mu.Lock()
+			s.room = slices.DeleteFunc(s.room, func(c chan struct{}) bool { return c == room }) // or they add up while nothing moves
+			s.mu.Unlock()
 			return fmt.Errorf("wait for room in filter %s: %w", s.h.o.ID, ctx.Err())
 		}
 	}

@@ -460,3 +460,21 @@ func TestFullHoldPassesGroupsOn(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoGivesUpWaitsNoLonger: senders that wait for room in a hold and go away leave nothing.
+func TestWhoGivesUpWaitsNoLonger(t *testing.T) {
+	s := NewHold(HoldOptions{ID: "h", Log: quiet()}).shards[0]
+	if err := s.reserve(context.Background(), int(s.limit)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 3 {
+		if err := s.reserve(ctx, 1); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	if len(s.room) != 0 {
+		t.Errorf("%d wait", len(s.room))
+	}
+}
