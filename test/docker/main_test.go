@@ -10,7 +10,8 @@
 // such tests have in common, each with an endpoint of its own.
 //
 //	WEIR_DOCKER_KILLS=200   kills of TestKillUnderLoad (default 20)
-//	WEIR_DOCKER_FULL=1      200 containers at once, every kind of plugin for everything, more rounds
+//	WEIR_DOCKER_FULL=1      200 containers at once, every kind of plugin for everything, more rounds,
+//	                        and a comparison with the own awslogs driver of the engine
 //	WEIR_DOCKER_CLOCK=1     sets the machine's clock, for some seconds; everybody on it will notice
 package docker
 

@@ -138,7 +138,7 @@ func TestMistakes(t *testing.T) {
 		{"mode=non-blocking|max-buffer-size=x", "error parsing option max-buffer-size: invalid size: 'x'"},
 		{"mode=non-blocking|max-buffer-size=1x", "error parsing option max-buffer-size: invalid suffix: 'x'"},
 		{"cache-disabled=maybe", "invalid value for option cache-disabled: maybe"},
-		{"tag={{.Nam}}", `template: log-tag:1:2: executing "log-tag" at <.Nam>: can't evaluate field Nam in type *awslogs.Info`},
+		{"tag={{.Nam}}", `template: log-tag:1:2: executing "log-tag" at <.Nam>: can't evaluate field Nam in type *logger.Info`},
 		{"tag={{nofunc}}|awslogs-stream=s", `template: log-tag:1: function "nofunc" not defined`},
 		{"awslogs-group={{.Name", `template: awslogs-group:1: unclosed action`},
 

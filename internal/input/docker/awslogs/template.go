@@ -3,6 +3,7 @@ package awslogs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"text/template"
@@ -42,7 +43,8 @@ func expand(name, text string, data any) (string, error) {
 	}
 	var out bounded
 	if err := t.Execute(&out, data); err != nil {
-		return "", err
+		// Docker's words: there the type is another package's.
+		return "", errors.New(strings.ReplaceAll(err.Error(), "*awslogs.Info", "*logger.Info"))
 	}
 	return out.b.String(), nil
 }
