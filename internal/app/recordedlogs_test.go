@@ -181,3 +181,35 @@ func compareRecordedObjects(t *testing.T, want []recordedResult, objects *s3mem.
 		t.Errorf("object %s %q: Fluentd writes none", name, text)
 	}
 }
+
+// TestStreamOfSeveralTags: one stream keeps the order of acceptance across tags, also where
+// the tag is in the message, which makes it part of what a request depends on.
+func TestStreamOfSeveralTags(t *testing.T) {
+	for name, more := range map[string]string{
+		"inject":     "<inject>\n  tag_key tag\n</inject>\n",
+		"formatter":  "<format>\n  @type out_file\n  output_time false\n  delimiter SPACE\n</format>\n",
+		"group tags": "log_group_aws_tags {\"from\":\"${tag}\"}\n<format>\n  @type out_file\n  output_time false\n  delimiter SPACE\n</format>\n<buffer tag>\n</buffer>\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &recordedCase{env: map[string]string{}}
+			c.conf = "<match **>\n@type cloudwatch_logs\nlog_group_name g\nlog_stream_name s\nauto_create_stream true\n" + more + "</match>\n"
+			for i := range 20 {
+				c.events += fmt.Sprintf("{\"tag\":\"%c\",\"record\":{\"n\":%d}}\n", 'a'+i%3, i)
+				message := fmt.Sprintf(`{"n":%d,"tag":"%c"}`, i, 'a'+i%3)
+				if name != "inject" {
+					message = fmt.Sprintf("%c {\"n\":%d}\n", 'a'+i%3, i)
+				}
+				call, _ := json.Marshal(recordedCall{Op: "put_log_events", Group: "g", Stream: "s", Events: []recordedEvent{{Timestamp: 1700000000000, Message: message}}})
+				c.want = append(c.want, recordedResult{Call: call})
+			}
+			group := recordedCall{Op: "create_log_group", Group: "g"}
+			if name == "group tags" {
+				group.Tags = map[string]string{"from": "a"}
+			}
+			g, _ := json.Marshal(group)
+			s, _ := json.Marshal(recordedCall{Op: "create_log_stream", Group: "g", Stream: "s"})
+			c.want = append([]recordedResult{{Call: g}, {Call: s}}, c.want...)
+			c.run(t)
+		})
+	}
+}

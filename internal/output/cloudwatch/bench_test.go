@@ -69,7 +69,7 @@ func benchBody(b *testing.B, e *encoding, in []byte, n int, finish bool) {
 	events, start := 0, cpuSeconds(b)
 	for b.Loop() {
 		for rest, left := in, n; left > 0; {
-			body.reset("/infra/logs/eks/pods", "production.checkout", "")
+			body.reset("/infra/logs/eks/pods", "production.checkout")
 			got, size, _ := body.add(rest, left)
 			rest, left = rest[size:], left-got
 			if finish {

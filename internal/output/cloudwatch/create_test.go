@@ -180,6 +180,7 @@ func TestTagTemplates(t *testing.T) {
 		sp.Split(event.Batch{Tag: tag, Entries: raw, Count: 1}, func(lane []byte, run output.Run) {
 			r := o.Request()
 			r.Reset(string(lane))
+			r.(output.TagTaker).SetTag(tag)
 			r.Add(raw, 1)
 			sendOK(t, r)
 		})

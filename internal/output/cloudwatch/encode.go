@@ -73,14 +73,14 @@ const maxTaken = 1 << 16
 // keepCapacity is the largest buffer that a request keeps for its next use.
 const keepCapacity = 3 << 20
 
-func (b *body) reset(group, stream, tag string) {
+func (b *body) reset(group, stream string) {
 	if cap(b.buf) > keepCapacity {
 		b.buf = nil
 	}
 	if cap(b.scratch) > keepCapacity {
 		b.scratch = nil
 	}
-	b.tag = tag
+	b.tag = ""
 	b.buf = append(b.buf[:0], `{"logGroupName":"`...)
 	b.buf, _ = event.AppendStringEscaped(b.buf, []byte(group))
 	b.buf = append(b.buf, `","logStreamName":"`...)

@@ -41,7 +41,7 @@ func drain(t fatal, e *encoding, in []entry, got func(taken []entry, events []se
 	raw := encodeEntries(in)
 	b := &body{e: e}
 	for len(in) > 0 {
-		b.reset("/app/group", "stream", "")
+		b.reset("/app/group", "stream")
 		n, size, _ := b.add(raw, len(in))
 		if n == 0 {
 			t.Fatalf("an empty request took nothing")
@@ -187,7 +187,7 @@ func TestEncodeLimits(t *testing.T) {
 			raw := encodeEntries(c.in)
 			b := &body{e: keyM()}
 			for left := len(c.in); left > 0; {
-				b.reset("g", "s", "")
+				b.reset("g", "s")
 				n, size, _ := b.add(raw, left)
 				raw, left = raw[size:], left-n
 				for from := 0; from < len(b.items); {
@@ -288,7 +288,8 @@ func TestMessages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.e.maxEvents = 10
 			b := &body{e: &c.e}
-			b.reset("g", "s", "tag")
+			b.reset("g", "s")
+			b.tag = "tag"
 			in := event.AppendEntry(nil, event.Unix(1, 5e6), record)
 			if n, size, full := b.add(in, 1); n != 1 || size != len(in) || full {
 				t.Fatalf("add gave %d, %d, %v", n, size, full)
@@ -319,7 +320,7 @@ func (echo) Append(dst []byte, tag string, _ event.Time, record []byte) []byte {
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	b := &body{e: keyM()}
-	b.reset("g", "s", "")
+	b.reset("g", "s")
 	in := encodeEntries([]entry{{event.Unix(5, 0), "a"}, {event.Unix(5, 0), ""}, {event.Unix(5, 0), ""}})
 	in = append(event.AppendInt(append(in, 0x92), -5), 0x81, 0xa1, 'm', 0xa1, 'x') // before 1970
 	in = append(in, encodeEntries([]entry{{event.Unix(5, 0), "b"}})...)
@@ -362,7 +363,7 @@ func TestReject(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := &body{e: keyM()}
-			b.reset("g", "s", "")
+			b.reset("g", "s")
 			b.add(encodeEntries(in), len(in))
 			b.wire(0, len(in), "", "") // puts the items in order
 			got := make([]ledger.Reason, len(in))
@@ -378,7 +379,7 @@ func TestReject(t *testing.T) {
 func TestRejectPiece(t *testing.T) {
 	t.Parallel()
 	b := &body{e: keyM()}
-	b.reset("g", "s", "")
+	b.reset("g", "s")
 	b.add(encodeEntries([]entry{{event.Unix(5, 0), ""}, {event.Unix(5, 0), strings.Repeat("x", 2_500_000)}}), 2)
 	if len(b.items) != 3 {
 		t.Fatalf("%d pieces", len(b.items))
@@ -400,7 +401,7 @@ func FuzzAdd(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, e := range []*encoding{whole, keyM(), {formatter: echo{}, dropEmpty: true, drop: event.NewPathSet(event.KeyPath("m")), maxEvents: 3}} {
 			b := &body{e: e}
-			b.reset("g", "s", "")
+			b.reset("g", "s")
 			n, size, _ := b.add(bytes.Clone(in), 1<<20)
 			if size > len(in) || n != b.entries {
 				t.Fatalf("add gave %d entries, %d bytes of %d", n, size, len(in))
@@ -443,7 +444,8 @@ func TestAddAllocates(t *testing.T) {
 	} {
 		b := &body{e: e}
 		n := testing.AllocsPerRun(10, func() {
-			b.reset("g", "s", "tag")
+			b.reset("g", "s")
+			b.tag = "tag"
 			if got, _, _ := b.add(in, 1000); got != 1000 {
 				t.Fatalf("took %d", got)
 			}
@@ -458,7 +460,7 @@ func TestTimestamps(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int64{0, 5, 999, 1000, 1001, 59_999, 60_000, 1_796_000_000_007, 1_796_000_000_010, 1_796_000_000_123, 9_000_000_000_000} {
 		b := &body{e: keyM()}
-		b.reset("g", "s", "")
+		b.reset("g", "s")
 		in := event.AppendInt([]byte{0x92}, ms/1000)
 		if ms/1000 < 1<<32 {
 			in = encodeEntries([]entry{{event.Time(ms * 1e6), "x"}})

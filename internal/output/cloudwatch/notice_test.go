@@ -111,7 +111,7 @@ func TestNoticeTime(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := &body{e: keyM()}
-			b.reset("g", "s", "")
+			b.reset("g", "s")
 			put := func(times []event.Time) {
 				for _, at := range times {
 					b.add(encodeEntries([]entry{{now + at, "x"}}), 1)
@@ -160,7 +160,7 @@ func TestNoticeAmongAnything(t *testing.T) {
 		e := keyM()
 		e.maxEvents = rapid.SampledFrom([]int{1, 2, 5, 10_000}).Draw(t, "maxEvents")
 		b := &body{e: e}
-		b.reset("g", "s", "")
+		b.reset("g", "s")
 		n := rapid.IntRange(0, 8).Draw(t, "entries")
 		place := rapid.IntRange(0, n).Draw(t, "place")
 		told, taken := false, 0

@@ -31,7 +31,7 @@ type Options struct {
 	// Formatter is the <format> section; nil writes message_keys, or the
 	// record as JSON.
 	Formatter Formatter
-	// UsesTag says that Inject or Formatter depend on the tag: lanes then carry it.
+	// UsesTag says that Inject or Formatter depend on the tag: requests are then told it.
 	UsesTag bool
 	// LaneIsTag takes the tag of a batch as its lane: group, NUL, stream. The names in Params
 	// are not looked at.
@@ -65,7 +65,7 @@ type Output struct {
 	bodies   sync.Pool // of *workspace
 
 	group, stream namer
-	laneTag       bool
+	usesTag       bool
 	laneIsTag     bool
 	noticeJSON    bool
 	encoding      encoding
@@ -252,7 +252,7 @@ func (o *Output) compile(opt Options) error {
 	if err != nil {
 		return err
 	}
-	o.laneTag = usesTag || opt.UsesTag
+	o.usesTag = usesTag || opt.UsesTag
 	if o.autoCreate && (first.tags != nil || first.retention != nil || first.templates != nil) {
 		e.first = &first
 	}
@@ -334,6 +334,9 @@ func (o *Output) LaneOf(tag string) (lane string, ok bool) {
 	s.find(tag, event.Entry{})
 	return string(s.lane), len(s.lane) > 0
 }
+
+// UsesTags implements output.Tagged.
+func (o *Output) UsesTags() bool { return o.usesTag }
 
 // Request implements output.Output.
 func (o *Output) Request() output.Request { return &request{o: o} }

@@ -55,13 +55,16 @@ func (r *request) Reset(lane string) {
 			r.workspace = &workspace{body: body{e: &r.o.encoding}}
 		}
 	}
-	group, stream, tag := LaneNames(lane)
+	group, stream := LaneNames(lane)
 	r.lane, r.group, r.stream, r.tokenKey = lane, group, stream, ""
-	r.body.reset(group, stream, tag)
+	r.body.reset(group, stream)
 	r.next, r.sent, r.resent = 0, 0, false
 	r.fates = r.fates[:0]
 	r.msg, r.msgTo = message{}, 0
 }
+
+// SetTag implements output.TagTaker.
+func (r *request) SetTag(tag string) { r.body.tag = tag }
 
 // Add implements output.Request.
 func (r *request) Add(b []byte, limit int) (entries, size int, full bool) {

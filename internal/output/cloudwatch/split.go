@@ -9,17 +9,14 @@ import (
 	"weir/internal/output"
 )
 
-// laneSep separates the parts of a lane's name: group, stream and, where the message or
-// the tags of a new group depend on it, the event's tag. In that last case the events of
-// one stream under different tags are different lanes, so that their order among each
-// other is not kept.
+// laneSep separates the parts of a lane's name: group and stream. What comes of several tags
+// into one stream is in one lane, in the order in which it was accepted.
 const laneSep = 0
 
-// LaneNames takes a lane of this output apart. tag is "" unless the output needs it.
-func LaneNames(lane string) (group, stream, tag string) {
-	group, rest, _ := strings.Cut(lane, "\x00")
-	stream, tag, _ = strings.Cut(rest, "\x00")
-	return group, stream, tag
+// LaneNames takes a lane of this output apart.
+func LaneNames(lane string) (group, stream string) {
+	group, stream, _ = strings.Cut(lane, "\x00")
+	return group, stream
 }
 
 // isLane says whether a lane is a group, NUL, and a stream.
@@ -50,7 +47,6 @@ type splitter struct {
 	group, stream *namer
 	perRecord     bool
 	perTime       bool
-	withTag       bool
 	inject        Injector // nil: names do not depend on what it puts in
 	record        []byte   // with that
 
@@ -63,7 +59,7 @@ type splitter struct {
 }
 
 func (o *Output) newSplitter() *splitter {
-	s := &splitter{group: &o.group, stream: &o.stream, withTag: o.laneTag}
+	s := &splitter{group: &o.group, stream: &o.stream}
 	s.perRecord = s.group.perRecord() || s.stream.perRecord()
 	s.perTime = s.group.perTime() || s.stream.perTime()
 	if s.perRecord {
@@ -77,7 +73,6 @@ func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
 	if b.Count == 0 {
 		return
 	}
-	s.valid = s.valid && !s.withTag // the names below hold the tag where they depend on it
 	if !s.perRecord && (!s.perTime || s.sameTime(b.First, b.Last)) {
 		s.find(b.Tag, event.Entry{Time: b.First})
 		s.give(add, output.Run{Len: len(b.Entries), Count: b.Count})
@@ -96,7 +91,7 @@ func (s *splitter) Split(b event.Batch, add func(lane []byte, r output.Run)) {
 		if s.changed(b.Tag, e) {
 			s.give(add, run)
 			run = output.Run{Off: end}
-			s.adopt(b.Tag)
+			s.adopt()
 		}
 		run.Len += n
 		run.Count++
@@ -122,7 +117,7 @@ func (s *splitter) sameTime(a, b event.Time) bool {
 
 func (s *splitter) find(tag string, e event.Entry) {
 	if s.changed(tag, e) {
-		s.adopt(tag)
+		s.adopt()
 	}
 }
 
@@ -148,7 +143,7 @@ func (s *splitter) changed(tag string, e event.Entry) bool {
 }
 
 // adopt makes raw the last names and works out their lane.
-func (s *splitter) adopt(tag string) {
+func (s *splitter) adopt() {
 	s.raw, s.last, s.lastCut = s.last, s.raw, s.rawCut
 	s.valid = true
 	missing := s.last[len(s.last)-1]
@@ -163,9 +158,5 @@ func (s *splitter) adopt(tag string) {
 	if why != ledger.None {
 		s.lane, s.fate = s.lane[:0], why.Fate()
 		return
-	}
-	if s.withTag {
-		s.lane = append(s.lane, laneSep)
-		s.lane = append(s.lane, tag...)
 	}
 }

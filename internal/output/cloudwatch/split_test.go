@@ -15,9 +15,9 @@ import (
 )
 
 // named makes an Output that only splits.
-func named(t *testing.T, p Params, names placeholder.Options, withTag bool) *Output {
+func named(t *testing.T, p Params, names placeholder.Options) *Output {
 	t.Helper()
-	o := &Output{laneTag: withTag}
+	o := &Output{}
 	var err error
 	if o.group, err = p.groupNamer(names); err != nil {
 		t.Fatal(err)
@@ -99,46 +99,43 @@ func TestSplit(t *testing.T) {
 	long := strings.Repeat("é", 600)
 	minute := placeholder.Options{ChunkKeys: []string{"tag", "time"}, Timekey: time.Minute}
 	for _, c := range []struct {
-		name    string
-		p       Params
-		names   placeholder.Options
-		withTag bool
-		in      [][]byte
-		want    []string
+		name  string
+		p     Params
+		names placeholder.Options
+		in    [][]byte
+		want  []string
 	}{
-		{"static", Params{GroupName: "g", StreamName: "s"}, placeholder.Options{}, false,
+		{"static", Params{GroupName: "g", StreamName: "s"}, placeholder.Options{},
 			[][]byte{rec(day, nil, nil, "a"), rec(day, nil, nil, "b")}, []string{"2 g|s"}},
-		{"static with tag", Params{GroupName: "g", StreamName: "s"}, placeholder.Options{}, true,
-			[][]byte{rec(day, nil, nil, "a")}, []string{"1 g|s|app.web"}},
-		{"tag", Params{TagAsGroup: true, StreamName: "${tag[1]}"}, placeholder.Options{}, false,
+		{"tag", Params{TagAsGroup: true, StreamName: "${tag[1]}"}, placeholder.Options{},
 			[][]byte{rec(day, nil, nil, "a"), rec(day, nil, nil, "b")}, []string{"2 app.web|web"}},
-		{"time windows", Params{GroupName: "/x", StreamName: "%H:%M-${tag}", SanitizeNames: true}, minute, false,
+		{"time windows", Params{GroupName: "/x", StreamName: "%H:%M-${tag}", SanitizeNames: true}, minute,
 			[][]byte{rec(at("10:00:01"), nil, nil, "a"), rec(at("10:00:59"), nil, nil, "a"), rec(at("10:01:00"), nil, nil, "a"), rec(at("10:00:30"), nil, nil, "a")},
 			[]string{"2 /x|10_00-app.web", "1 /x|10_01-app.web", "1 /x|10_00-app.web"}},
-		{"time in one window", Params{GroupName: "/x", StreamName: "%H%M"}, minute, false,
+		{"time in one window", Params{GroupName: "/x", StreamName: "%H%M"}, minute,
 			[][]byte{rec(at("10:00:01"), nil, nil, "a"), rec(at("10:00:59"), nil, nil, "a")}, []string{"2 /x|1000"}},
-		{"keys", Params{GroupNameKey: "g", StreamNameKey: "$.k.p"}, placeholder.Options{}, false,
+		{"keys", Params{GroupNameKey: "g", StreamNameKey: "$.k.p"}, placeholder.Options{},
 			[][]byte{rec(day, "a", nil, "1"), rec(day, "a", nil, "1"), rec(day, "b", nil, "1"), rec(day, 7, nil, "2")},
 			[]string{"2 a|1", "1 b|1", "1 7|2"}},
-		{"missing", Params{GroupNameKey: "g", StreamNameKey: "s"}, placeholder.Options{}, false,
+		{"missing", Params{GroupNameKey: "g", StreamNameKey: "s"}, placeholder.Options{},
 			[][]byte{rec(day, nil, "s", ""), rec(day, nil, "s", ""), rec(day, "", "s", ""), rec(day, "g", "s", ""), rec(day, "g", nil, "")},
 			[]string{"3 no_name", "1 g|s", "1 no_name"}},
-		{"fallback", Params{GroupNameKey: "g", StreamNameKey: "s", GroupFallback: "G", StreamFallback: "S"}, placeholder.Options{}, false,
+		{"fallback", Params{GroupNameKey: "g", StreamNameKey: "s", GroupFallback: "G", StreamFallback: "S"}, placeholder.Options{},
 			[][]byte{rec(day, nil, nil, ""), rec(day, "g", nil, "")}, []string{"1 G|S", "1 g|S"}},
-		{"template without value", Params{GroupName: "/p/${$.k.none}", StreamName: "s"}, placeholder.Options{}, false,
+		{"template without value", Params{GroupName: "/p/${$.k.none}", StreamName: "s"}, placeholder.Options{},
 			[][]byte{rec(day, nil, nil, "")}, []string{"1 /p/|s"}},
-		{"template with fallback", Params{GroupName: "/p/${$.k.none}", StreamName: "s", GroupFallback: "/p/other"}, placeholder.Options{}, false,
+		{"template with fallback", Params{GroupName: "/p/${$.k.none}", StreamName: "s", GroupFallback: "/p/other"}, placeholder.Options{},
 			[][]byte{rec(day, nil, nil, "")}, []string{"1 /p/other|s"}},
-		{"bad names", Params{GroupNameKey: "g", StreamNameKey: "s"}, placeholder.Options{}, false,
+		{"bad names", Params{GroupNameKey: "g", StreamNameKey: "s"}, placeholder.Options{},
 			[][]byte{rec(day, "a b", "s", ""), rec(day, "g", "a:b", ""), rec(day, "g", "a*", ""), rec(day, "aws/x", "s", ""), rec(day, "g", "a\x00b", ""), rec(day, "g", long, ""), rec(day, "g", "a b", "")},
 			[]string{"1 bad_name", "1 bad_name", "1 bad_name", "1 bad_name", "1 bad_name", "1 bad_name", "1 g|a b"}},
-		{"sanitized", Params{GroupNameKey: "g", StreamNameKey: "s", SanitizeNames: true}, placeholder.Options{}, false,
+		{"sanitized", Params{GroupNameKey: "g", StreamNameKey: "s", SanitizeNames: true}, placeholder.Options{},
 			[][]byte{rec(day, "a é:b", "x:*\x00é", ""), rec(day, "aws/x", long, ""), rec(day, "a\x00b", "c", ""), rec(day, "a", "b\x00c", "")},
 			[]string{"1 a___b|x___é", "1 aws_x|" + long[:1024], "1 a_b|c", "1 a|b_c"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := named(t, c.p, c.names, c.withTag).Splitter()
+			s := named(t, c.p, c.names).Splitter()
 			for range 2 { // the second time with names remembered
 				if d := cmp.Diff(c.want, lanes(t, s, "app.web", c.in...)); d != "" {
 					t.Error(d)
@@ -152,29 +149,17 @@ func TestSplit(t *testing.T) {
 func TestSplitTags(t *testing.T) {
 	t.Parallel()
 	r := rec(event.Unix(1, 0), nil, nil, "")
-	s := named(t, Params{GroupName: "g", StreamName: "s"}, placeholder.Options{}, true).Splitter()
+	s := named(t, Params{GroupName: "g", TagAsStream: true}, placeholder.Options{}).Splitter()
 	for _, tag := range []string{"a", "b", "b", "a"} {
-		if d := cmp.Diff([]string{"1 g|s|" + tag}, lanes(t, s, tag, r)); d != "" {
+		if d := cmp.Diff([]string{"1 g|" + tag}, lanes(t, s, tag, r)); d != "" {
 			t.Error(d)
-		}
-	}
-	for _, withTag := range []bool{false, true} {
-		s := named(t, Params{GroupName: "g", TagAsStream: true}, placeholder.Options{}, withTag).Splitter()
-		for _, tag := range []string{"a", "b", "b", "a"} {
-			want := "1 g|" + tag
-			if withTag {
-				want += "|" + tag
-			}
-			if d := cmp.Diff([]string{want}, lanes(t, s, tag, r)); d != "" {
-				t.Error(d)
-			}
 		}
 	}
 }
 
 func TestSplitDamaged(t *testing.T) {
 	t.Parallel()
-	s := named(t, Params{GroupNameKey: "g", StreamName: "s"}, placeholder.Options{}, false).Splitter()
+	s := named(t, Params{GroupNameKey: "g", StreamName: "s"}, placeholder.Options{}).Splitter()
 	good := rec(event.Unix(1, 0), "g", nil, "")
 	b := event.Batch{Entries: append(good[:len(good):len(good)], 0xc1, 0xc1), Count: 3}
 	var runs []output.Run
@@ -186,7 +171,7 @@ func TestSplitDamaged(t *testing.T) {
 }
 
 func TestSplitAllocates(t *testing.T) {
-	s := named(t, Params{GroupNameKey: "$.kubernetes.namespace_name", StreamName: "${$.kubernetes.pod_name}-${tag[0]}"}, placeholder.Options{}, false).Splitter()
+	s := named(t, Params{GroupNameKey: "$.kubernetes.namespace_name", StreamName: "${$.kubernetes.pod_name}-${tag[0]}"}, placeholder.Options{}).Splitter()
 	b := event.Batch{Tag: "a.b", Entries: kubernetesBatch(100), Count: 100}
 	n := testing.AllocsPerRun(10, func() { s.Split(b, func([]byte, output.Run) {}) })
 	if n > 0 {
@@ -196,10 +181,7 @@ func TestSplitAllocates(t *testing.T) {
 
 func TestLaneNames(t *testing.T) {
 	t.Parallel()
-	for lane, want := range map[string][3]string{"g\x00s": {"g", "s", ""}, "g\x00s\x00t": {"g", "s", "t"}} {
-		g, s, tag := LaneNames(lane)
-		if got := [3]string{g, s, tag}; got != want {
-			t.Errorf("%q: got %q", lane, got)
-		}
+	if g, s := LaneNames("g\x00s"); g != "g" || s != "s" {
+		t.Errorf("got %q, %q", g, s)
 	}
 }
