@@ -82,6 +82,35 @@ func TestRetention(t *testing.T) {
 	})
 }
 
+// While calls are denied, a group that is created brings its own call and not one for each
+// that waits.
+func TestRetentionDenied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls, denied := 0, true
+		r := newRetention(slog.New(&lines{}), func(context.Context, string, int) *output.Error {
+			if calls++; denied {
+				return &output.Error{Kind: output.Denied, Op: "set", Err: errors.New("not allowed")}
+			}
+			return nil
+		})
+		for i := range 100 {
+			r.ask(fmt.Sprint("g", i), 7)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if calls != 100 {
+			t.Errorf("%d calls for 100 groups", calls)
+		}
+		denied = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if calls != 200 || len(r.pending) != 0 {
+			t.Errorf("%d calls, %d groups wait", calls, len(r.pending))
+		}
+		r.close()
+	})
+}
+
 // Another replica makes the group or the stream between our two calls.
 func TestCreateRaces(t *testing.T) {
 	t.Parallel()

@@ -62,58 +62,69 @@ func (r *retention) ask(group string, days int) {
 }
 
 func (r *retention) run(ctx context.Context) {
-	var again <-chan time.Time // fires when what failed is due again; nil: nothing failed
-	pause, logged := retentionFirst, map[string]bool{}
+	var again <-chan time.Time // fires when what failed is due again; nil: nothing has failed
+	pause, failed := retentionFirst, failures{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.ending:
-			r.round(ctx, logged)
+			r.round(ctx, failed, true)
 			return
 		case <-r.wake:
+			r.round(ctx, failed, false)
 		case <-again:
+			again = nil
+			r.round(ctx, failed, true)
 		}
-		if again = nil; r.round(ctx, logged) {
+		switch {
+		case len(failed) == 0:
+			again, pause = nil, retentionFirst
+		case again == nil:
 			again = time.After(pause)
 			pause = min(2*pause, retentionLast)
-		} else {
-			pause = retentionFirst
 		}
 	}
 }
 
-// round asks for everything that is pending and reports whether something failed.
-func (r *retention) round(ctx context.Context, logged map[string]bool) (failed bool) {
+// failures are the groups whose call has failed, and whether that was logged.
+type failures map[string]bool
+
+// round asks for everything that is pending; what has failed before is left out unless it is
+// due again: groups that are created while calls are denied must not each bring a call for all.
+func (r *retention) round(ctx context.Context, failed failures, again bool) {
 	r.mu.Lock()
 	todo := maps.Clone(r.pending)
 	r.mu.Unlock()
 	for group, days := range todo {
+		logged, before := failed[group]
+		if before && !again {
+			continue
+		}
 		err := r.call(ctx, group, days)
 		log := r.log.With("group", group, "days", days)
 		switch {
 		case ctx.Err() != nil:
-			return true
+			return
 		case err != nil && err.Kind != output.Refused && err.Kind != output.NoTarget:
-			failed = true
-			if !logged[group] && err.Kind != output.Conflict {
-				logged[group] = true
+			if !logged && err.Kind != output.Conflict {
+				logged = true
 				log.Warn("retention not set yet", "err", err)
 			}
+			failed[group] = logged
 			continue
 		case err != nil:
 			log.Warn("retention not set", "err", err)
-		case logged[group]:
+		case logged:
 			log.Info("retention set after all")
 		}
-		delete(logged, group)
+		delete(failed, group)
 		r.mu.Lock()
 		if r.pending[group] == days {
 			delete(r.pending, group)
 		}
 		r.mu.Unlock()
 	}
-	return failed
 }
 
 // close gives what is pending a last chance: after a restart the group is there already, and
