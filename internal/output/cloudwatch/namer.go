@@ -1,6 +1,7 @@
 package cloudwatch
 
 import (
+	"errors"
 	"fmt"
 
 	"weir/internal/event"
@@ -93,4 +94,41 @@ func (n *namer) finish(dst, raw []byte, missing bool) ([]byte, ledger.Reason) {
 		return dst[:start], ledger.BadName
 	}
 	return dst, ledger.None
+}
+
+func (p *Params) groupNamer(names placeholder.Options) (namer, error) {
+	n, err := makeNamer(p.GroupName, p.TagAsGroup, p.GroupNameKey, names)
+	if err != nil {
+		return n, fmt.Errorf("log group: %w", err)
+	}
+	n.fallback, n.bad = p.GroupFallback, badGroupName
+	if p.SanitizeNames {
+		n.sanitize = sanitizeGroup
+	}
+	return n, nil
+}
+
+func (p *Params) streamNamer(names placeholder.Options) (namer, error) {
+	n, err := makeNamer(p.StreamName, p.TagAsStream, p.StreamNameKey, names)
+	if err != nil {
+		return n, fmt.Errorf("log stream: %w", err)
+	}
+	n.fallback, n.bad = p.StreamFallback, badStreamName
+	if p.SanitizeNames {
+		n.sanitize = sanitizeStream
+	}
+	return n, nil
+}
+
+func makeNamer(text string, tag bool, key string, names placeholder.Options) (namer, error) {
+	switch {
+	case text != "":
+		return newNamer(text, names)
+	case tag:
+		return namer{kind: tagName}, nil
+	case key != "":
+		path, err := event.ParsePath(key)
+		return namer{kind: keyName, path: path}, err
+	}
+	return namer{}, errors.New("no name is configured")
 }
