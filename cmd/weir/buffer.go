@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,7 +32,8 @@ Looks into the directory of a file buffer.
   ls      what is in it: segments, and events that wait; works while weir runs
   verify  the same, with every checksum verified; exit code 1 if anything is damaged
   dump    the events in its files as JSON lines, delivered ones that are still there
-          included unless --pending; changes nothing
+          included unless --pending, parked ones with the lane in which they wait; changes
+          nothing
   drain   takes out the events that wait: with -c FILE they are delivered through the output
           of that configuration which has this buffer (or through --output ID), without it
           they are written as JSON lines to standard output. weir must not be running on it.
@@ -76,15 +80,16 @@ func runBuffer(args []string, stdout, stderr io.Writer) int {
 	c.dir = fs.Arg(0)
 	var err error
 	ok := true
-	switch verb {
-	case "ls", "verify":
-		ok, err = c.inspect(verb == "verify")
-	case "dump":
+	switch err = c.check(verb); {
+	case err != nil:
+	case verb == "dump":
 		err = c.dump()
-	case "drain":
+	case verb == "drain":
 		ok, err = c.drain()
-	case "import":
+	case verb == "import":
 		ok, err = c.importLeft()
+	default:
+		ok, err = c.inspect(verb == "verify")
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "weir buffer %s: %v\n", verb, err)
@@ -101,6 +106,21 @@ type bufferCommand struct {
 	json, pending  bool
 	config, output string
 	grace          time.Duration
+}
+
+// check refuses a directory that is no buffer: drain would make one of it.
+func (c *bufferCommand) check(verb string) error {
+	entries, err := os.ReadDir(c.dir)
+	if verb == "import" || verb == "ls" && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return fluentbuffer.IsFile(e.Name()) }) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(app.Buffers(c.dir)) == 0 {
+		return fmt.Errorf("%s is not the directory of a buffer: it has neither a checkpoint nor segments", c.dir)
+	}
+	return nil
 }
 
 // inspect lists the directory; ok is false if something is damaged.
@@ -188,25 +208,34 @@ func (c *bufferCommand) inspectInner(payloads, lot, backlog bool) (ok bool, err 
 
 // dump writes events as JSON lines.
 func (c *bufferCommand) dump() error {
+	w := bufio.NewWriterSize(c.out, 1<<16)
+	var err error
+	for _, dir := range app.Buffers(c.dir) {
+		err = errors.Join(err, c.dumpOne(w, dir))
+	}
+	return errors.Join(err, w.Flush())
+}
+
+func (c *bufferCommand) dumpOne(w io.Writer, dir string) error {
 	from := buffer.Seq(0)
 	if c.pending {
-		info, err := buffer.Inspect(vfs.OS{}, c.dir, false)
+		info, err := buffer.Inspect(vfs.OS{}, dir, false)
 		if err != nil {
 			return err
 		}
 		from = info.Mark + 1
 	}
-	w := bufio.NewWriterSize(c.out, 1<<16)
-	err := buffer.Dump(vfs.OS{}, c.dir, from, func(_ buffer.Seq, b event.Batch) error { return writeLines(w, b.Tag, b) })
-	if ferr := w.Flush(); err == nil {
-		err = ferr
-	}
-	return err
+	return buffer.Dump(vfs.OS{}, dir, from, func(_ buffer.Seq, b event.Batch) error { return writeLines(w, dir, b.Tag, b) })
 }
 
-// writeLines writes each event as {"tag":…,"time":…,"record":…}.
-func writeLines(w io.Writer, tag string, b event.Batch) error {
+// writeLines writes each event of the buffer in dir as {"tag":…,"time":…,"record":…}. In a
+// parking lot the tag may not be kept, and "lane" says where the event was to go.
+func writeLines(w io.Writer, dir, tag string, b event.Batch) error {
 	var line []byte
+	lane := ""
+	if filepath.Base(dir) == app.ParkedDir {
+		lane, tag = app.ParkedTag(tag)
+	}
 	for rest := b.Entries; len(rest) > 0; {
 		e, n, err := event.Next(rest)
 		if err != nil {
@@ -215,6 +244,10 @@ func writeLines(w io.Writer, tag string, b event.Batch) error {
 		rest = rest[n:]
 		line = append(line[:0], `{"tag":`...)
 		line = event.AppendJSON(line, event.AppendStr(nil, tag), event.Yajl)
+		if lane != "" {
+			line = append(line, `,"lane":`...)
+			line = event.AppendJSON(line, event.AppendStr(nil, strings.ReplaceAll(lane, "\x00", " ")), event.Yajl)
+		}
 		line = append(line, `,"time":"`...)
 		line = e.Time.Time().AppendFormat(line, time.RFC3339Nano)
 		line = append(line, `","record":`...)
@@ -235,11 +268,12 @@ func (c *bufferCommand) drain() (ok bool, err error) {
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	if c.config == "" {
-		err := c.drainToStdout(ctx, log, c.dir)
-		if k := filepath.Join(c.dir, app.BacklogDir); err == nil && app.IsBuffer(k) {
-			err = c.drainToStdout(ctx, log, k)
+		for _, dir := range app.Buffers(c.dir) {
+			if err := c.drainToStdout(ctx, log, dir); err != nil {
+				return true, err
+			}
 		}
-		return true, err
+		return true, nil
 	}
 	plan, err := c.plan()
 	if err != nil {
@@ -279,7 +313,7 @@ func (c *bufferCommand) drainToStdout(ctx context.Context, log *slog.Logger, dir
 	// Each batch is flushed before it is settled: what was not written is not taken out.
 	w := bufio.NewWriterSize(c.out, 1<<16)
 	return app.EachPending(ctx, b, func(tag string, b event.Batch) error {
-		if err := writeLines(w, tag, b); err != nil {
+		if err := writeLines(w, dir, tag, b); err != nil {
 			return err
 		}
 		return w.Flush()

@@ -24,7 +24,7 @@ func (c *bufferCommand) importLeft() (ok bool, err error) {
 	if c.config == "" {
 		w := bufio.NewWriterSize(c.out, 1<<16)
 		done, err = app.ImportTo(ctx, c.dir, log, func(tag string, b event.Batch) error {
-			if err := writeLines(w, tag, b); err != nil {
+			if err := writeLines(w, "", tag, b); err != nil {
 				return err
 			}
 			return w.Flush()

@@ -57,13 +57,33 @@ func Drain(ctx context.Context, plan *Plan, o Options, dir, id string) (left uin
 	}
 	r.start()
 	if through.dir != dir {
-		err = moveAll(ctx, dir, r.buf, o)
-		if k := filepath.Join(dir, BacklogDir); err == nil && IsBuffer(k) {
-			err = moveAll(ctx, k, r.buf, o)
-		}
+		left, err = moveOrphan(ctx, dir, r.buf, o)
 	}
 	r.stop(ctx)
-	return r.left, err
+	return left + r.left, err
+}
+
+// moveOrphan moves what waits in an orphaned directory. What is parked there stays: it is kept by
+// destinations as its own output names them, and not by tags. left is how many events that is.
+func moveOrphan(ctx context.Context, dir string, to *buffer.Buffer, o Options) (left uint64, err error) {
+	for _, d := range Buffers(dir) {
+		if filepath.Base(d) != ParkedDir {
+			if err := moveAll(ctx, d, to, o); err != nil {
+				return left, err
+			}
+			continue
+		}
+		info, err := buffer.Inspect(vfs.OS{}, d, false)
+		if err != nil {
+			return left, fmt.Errorf("look at the parked events: %w", err)
+		}
+		if info.Pending > 0 {
+			left += info.Pending
+			o.Log.Warn("events of parked streams stay; only the output that parked them knows their destinations", "dir", d, "events", info.Pending,
+				"hint", "drain the directory with the configuration that it is from, or write them out: weir buffer drain "+d)
+		}
+	}
+	return left, nil
 }
 
 // moveAll moves every event of an orphaned buffer to another one. A batch is settled in

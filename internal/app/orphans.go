@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"weir/internal/buffer"
+	"weir/internal/deliver"
 	"weir/internal/vfs"
 )
 
@@ -38,10 +40,26 @@ func orphans(plan *Plan) (dirs []string) {
 	return dirs
 }
 
-// IsBuffer tells a buffer's directory by its checkpoint.
+// IsBuffer tells a buffer's directory by its checkpoint, or by a segment if that is lost.
 func IsBuffer(dir string) bool {
-	st, err := os.Stat(filepath.Join(dir, "checkpoint"))
-	return err == nil && st.Mode().IsRegular()
+	if st, err := os.Stat(filepath.Join(dir, "checkpoint")); err == nil && st.Mode().IsRegular() {
+		return true
+	}
+	found, _ := filepath.Glob(filepath.Join(escape(dir), strings.Repeat("[0-9a-f]", 16)+".seg")) // the pattern is well-formed
+	return len(found) > 0
+}
+
+// Buffers are the buffers in the directory of an output, oldest events first: of streams that
+// are parked, its own, and those of its backlog.
+func Buffers(dir string) (dirs []string) {
+	for _, queue := range []string{dir, filepath.Join(dir, BacklogDir)} {
+		for _, d := range []string{filepath.Join(queue, ParkedDir), queue} {
+			if IsBuffer(d) {
+				dirs = append(dirs, d)
+			}
+		}
+	}
+	return dirs
 }
 
 // escape makes a path that stands in a pattern mean itself.
@@ -60,14 +78,13 @@ func escape(path string) string {
 // reportOrphans logs each orphan that holds events.
 func (a *App) reportOrphans(plan *Plan) {
 	for _, dir := range orphans(plan) {
-		info, err := buffer.Inspect(vfs.OS{}, dir, false)
-		if err != nil {
+		if _, err := buffer.Inspect(vfs.OS{}, dir, false); err != nil {
 			a.o.Log.Warn("a buffer directory belongs to no output and cannot be read", "dir", dir, "error", err)
 			continue
 		}
-		pending := info.Pending
-		if k := filepath.Join(dir, BacklogDir); IsBuffer(k) {
-			if info, err := buffer.Inspect(vfs.OS{}, k, false); err == nil {
+		pending := uint64(0)
+		for _, d := range Buffers(dir) {
+			if info, err := buffer.Inspect(vfs.OS{}, d, false); err == nil {
 				pending += info.Pending
 			}
 		}
@@ -77,3 +94,7 @@ func (a *App) reportOrphans(plan *Plan) {
 		}
 	}
 }
+
+// ParkedTag takes the tag of a batch of a parking lot apart: its lane and, if that was kept,
+// the tag that it had.
+func ParkedTag(t string) (lane, tag string) { return deliver.ParkedTag(t) }

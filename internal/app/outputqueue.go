@@ -81,6 +81,9 @@ func (q *outputQueue) open(a *App, plan *outputPlan, limit int64, tell bool) (er
 	if q.buf, err = buffer.Open(o); err != nil {
 		return err
 	}
+	if lot <= 0 && q.dir != "" && IsBuffer(q.lotDir()) {
+		lot = 1 // what an earlier configuration has parked is delivered, and nothing more fits
+	}
 	if lot <= 0 {
 		return nil
 	}

@@ -68,7 +68,7 @@ func (p *parkingLot) survey() error {
 		items := run.Items()
 		for i := range items {
 			items[i].Live(func(b event.Batch, _ int, _ uint32) {
-				lane, _ := parkedTag(b.Tag)
+				lane, _ := ParkedTag(b.Tag)
 				p.held[lane] += b.Count
 				seen += uint64(b.Count)
 			})
@@ -126,7 +126,7 @@ func (p *parkingLot) ended(lane string, n int) {
 func (p *parkingLot) gap(g *buffer.Gap) {
 	known := uint64(0)
 	for tag, loss := range g.Tags {
-		lane, _ := parkedTag(tag)
+		lane, _ := ParkedTag(tag)
 		p.ended(lane, int(loss.Events))
 		known += loss.Events
 	}
@@ -296,7 +296,8 @@ func parkedAs(lane, tag string) string {
 	return lane + parkedSep + tag
 }
 
-func parkedTag(t string) (lane, tag string) {
+// ParkedTag takes the tag of a batch in a parking lot apart; tag is "" if it was not kept.
+func ParkedTag(t string) (lane, tag string) {
 	lane, tag, found := strings.Cut(t, parkedSep)
 	if !found {
 		return t, ""
@@ -314,13 +315,13 @@ func (parkedOutput) Splitter() output.Splitter { return byTag{} }
 
 // LaneOf implements output.TagLanes.
 func (parkedOutput) LaneOf(tag string) (string, bool) {
-	lane, _ := parkedTag(tag)
+	lane, _ := ParkedTag(tag)
 	return lane, true
 }
 
 type byTag struct{}
 
 func (byTag) Split(b event.Batch, add func([]byte, output.Run)) {
-	lane, _ := parkedTag(b.Tag)
+	lane, _ := ParkedTag(b.Tag)
 	add([]byte(lane), output.Run{Len: len(b.Entries), Count: b.Count})
 }

@@ -74,7 +74,7 @@ func (r *reader) next() bool {
 		if d.o.Secondary != nil || d.tags {
 			r.tag = r.item.Batch.Tag
 			if d.lot != nil {
-				_, r.tag = parkedTag(r.tag)
+				_, r.tag = ParkedTag(r.tag)
 			}
 		}
 		r.item.Live(r.part) // what has not ended before a restart

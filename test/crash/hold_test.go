@@ -46,8 +46,9 @@ func TestKillWhileEventsAreHeld(t *testing.T) {
 	got := tr.compare(e)
 	t.Logf("%d kills: %s", n, got)
 	// At each kill each sender repeats the message of which an event is held. Without the
-	// marks of what has gone on of it all would come twice, 600 events a kill.
-	if limit := 60 * n; got.byClient+got.byWeir > limit {
+	// marks of what has gone on of it all would come twice, 600 events a kill. What is in
+	// flight at a kill does: on a busy machine that is now and then a message of each.
+	if limit := 200 * n; got.byClient+got.byWeir > limit {
 		t.Errorf("%d events were repeated, want at most %d", got.byClient+got.byWeir, limit)
 	}
 	if o := w.Output("out").Ledger; o.Lost() > 0 {
