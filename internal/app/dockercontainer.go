@@ -98,12 +98,12 @@ func onDisk(dir string) bool {
 const openAgain = time.Second
 
 // open opens the queues and begins to deliver, unless that is done. It waits no longer than
-// patience for the disk, and says whether they are open.
-func (c *dockerContainer) open(patience time.Duration) bool {
+// patience for the disk: opened says afterwards whether they are open.
+func (c *dockerContainer) open(patience time.Duration) {
 	c.mu.Lock()
 	if c.opened || c.gone || c.opening == nil && c.fault != nil && time.Since(c.tried) < openAgain {
-		defer c.mu.Unlock()
-		return c.opened
+		c.mu.Unlock()
+		return
 	}
 	if c.opening == nil {
 		c.opening, c.tried = make(chan struct{}), time.Now()
@@ -115,9 +115,6 @@ func (c *dockerContainer) open(patience time.Duration) bool {
 	case <-done:
 	case <-time.After(patience):
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.opened
 }
 
 // opener opens the queues. A failure is logged once and kept in fault.
@@ -321,7 +318,7 @@ func (c *dockerContainer) finish() {
 		q.discard()
 	}
 	if c.opened {
-		c.d.outputs.release(c.out)
+		c.d.outputs.release(c, c.out)
 		if err := removeSpool(c.dir); err != nil {
 			c.log.Error("the empty spool of a container cannot be removed", "dir", c.dir, "error", err)
 		}
@@ -368,7 +365,7 @@ func (c *dockerContainer) stop(ctx context.Context) {
 		q.close()
 	}
 	if c.opened {
-		c.d.outputs.release(c.out)
+		c.d.outputs.release(c, c.out)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,9 +64,11 @@ func (k serviceKey) String() string {
 
 // dockerOutput is an output that containers share.
 type dockerOutput struct {
-	key   serviceKey
-	users int
-	slots *deliver.Slots
+	key    serviceKey
+	users  int       // containers with this output, those that sleep too
+	unused time.Time // since when there are none
+	slots  *deliver.Slots
+	end    context.CancelFunc // of the attempts to make it
 
 	// What follows is set once, when the output could be made.
 	out      *cloudwatch.Output
@@ -87,8 +91,8 @@ type dockerOutputs struct {
 	making    sync.WaitGroup
 }
 
-// acquire gives c the output of its settings. c.begin is called when it is there, which
-// may be at once, and never while acquire runs.
+// acquire gives c the output of its settings, until release. c.begin is called when it is
+// there, which may be at once, and never while acquire runs. c.mu is held.
 func (s *dockerOutputs) acquire(c *dockerContainer) *dockerOutput {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,12 +100,18 @@ func (s *dockerOutputs) acquire(c *dockerContainer) *dockerOutput {
 	o := s.all[key]
 	if o == nil {
 		o = &dockerOutput{key: key, slots: deliver.NewSlots(s.d.o.InFlight)}
+		var ctx context.Context
+		ctx, o.end = context.WithCancel(s.ctx)
 		s.all[key] = o
-		s.making.Go(func() { s.make(o) })
+		s.making.Go(func() { s.make(ctx, o) })
 	}
-	o.users++
+	if c.out != o { // else it has slept
+		o.users++
+	}
 	if o.out == nil {
-		o.waiting = append(o.waiting, c)
+		if !slices.Contains(o.waiting, c) {
+			o.waiting = append(o.waiting, c)
+		}
 	} else {
 		s.making.Go(func() { c.begin(o) })
 	}
@@ -143,12 +153,46 @@ func (s *dockerOutputs) nudge(all []*dockerContainer) {
 	}
 }
 
-// release ends a use. An output without users is kept: its connections close by
-// themselves, and the next container most likely wants it.
-func (s *dockerOutputs) release(o *dockerOutput) {
+// keptOutputs is how many outputs that no container has are kept for the next one that wants
+// them. Settings may be of one container only, as its credentials are, and containers come
+// and go.
+const keptOutputs = 16
+
+// release ends a container's use of an output.
+func (s *dockerOutputs) release(c *dockerContainer, o *dockerOutput) {
 	s.mu.Lock()
-	o.users--
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	o.waiting = slices.DeleteFunc(o.waiting, func(w *dockerContainer) bool { return w == c })
+	if o.users--; o.users > 0 {
+		return
+	}
+	o.unused = time.Now()
+	var unused []*dockerOutput
+	for _, o := range s.all {
+		if o.users == 0 {
+			unused = append(unused, o)
+		}
+	}
+	slices.SortFunc(unused, func(a, b *dockerOutput) int { return a.unused.Compare(b.unused) })
+	for _, o := range unused[:max(len(unused)-keptOutputs, 0)] {
+		s.forget(o)
+	}
+}
+
+// forget ends an output that no container has. mu is held.
+func (s *dockerOutputs) forget(o *dockerOutput) {
+	delete(s.all, o.key)
+	o.end()
+	if o.out == nil {
+		return
+	}
+	s.making.Go(func() { _ = o.out.Close() })
+	for _, other := range s.all {
+		if other.throttle == o.throttle {
+			return
+		}
+	}
+	maps.DeleteFunc(s.throttles, func(_ string, t *deliver.Throttle) bool { return t == o.throttle })
 }
 
 // ready says whether an output could be made.
@@ -159,10 +203,10 @@ func (s *dockerOutputs) ready(o *dockerOutput) bool {
 }
 
 // make makes an output as soon as that is possible. It is logged once why it is not.
-func (s *dockerOutputs) make(o *dockerOutput) {
+func (s *dockerOutputs) make(ctx context.Context, o *dockerOutput) {
 	var since time.Time
 	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
-		out, err := s.try(o)
+		out, err := s.try(ctx, o)
 		if err == nil {
 			if !since.IsZero() {
 				s.d.o.Log.Info("the AWS settings of containers are complete now", "output", o.key.String(), "after", time.Since(since).Round(time.Second))
@@ -170,7 +214,7 @@ func (s *dockerOutputs) make(o *dockerOutput) {
 			s.publish(o, out)
 			return
 		}
-		if s.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 		s.mu.Lock()
@@ -181,7 +225,7 @@ func (s *dockerOutputs) make(o *dockerOutput) {
 			s.d.o.Log.Error("events cannot be sent yet; they wait in the spool and it is tried again", "output", o.key.String(), "error", err)
 		}
 		select {
-		case <-s.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-time.After(wait/2 + rand.N(wait)):
 		}
@@ -190,6 +234,11 @@ func (s *dockerOutputs) make(o *dockerOutput) {
 
 func (s *dockerOutputs) publish(o *dockerOutput, out *cloudwatch.Output) {
 	s.mu.Lock()
+	if s.all[o.key] != o { // it was forgotten meanwhile
+		s.mu.Unlock()
+		_ = out.Close()
+		return
+	}
 	o.out, o.err = out, nil
 	if scope := out.Scope(); scope != "" {
 		if s.throttles == nil {
@@ -212,13 +261,13 @@ func (s *dockerOutputs) publish(o *dockerOutput, out *cloudwatch.Output) {
 const regionLimit = 2 * time.Second
 
 // try makes the output if all it needs can be found.
-func (s *dockerOutputs) try(o *dockerOutput) (*cloudwatch.Output, error) {
+func (s *dockerOutputs) try(ctx context.Context, o *dockerOutput) (*cloudwatch.Output, error) {
 	p := s.params(&o.key)
 	opt := cloudwatch.Options{
 		Params: p, ID: o.key.String(), Log: s.d.log.With("output", o.key.String()), Tokens: s.tokens,
 		LaneIsTag: true, Notice: o.key.notice, NoGroups: !o.key.createGroup,
 	}
-	out, err := cloudwatch.New(s.ctx, opt)
+	out, err := cloudwatch.New(ctx, opt)
 	if !errors.Is(err, awsx.ErrRegion) {
 		return out, err
 	}
@@ -227,12 +276,12 @@ func (s *dockerOutputs) try(o *dockerOutput) (*cloudwatch.Output, error) {
 		ask = []func(context.Context) (string, error){awsx.InstanceRegion}
 	}
 	for _, f := range ask {
-		ctx, cancel := context.WithTimeout(s.ctx, regionLimit)
-		region, rerr := f(ctx)
+		short, cancel := context.WithTimeout(ctx, regionLimit)
+		region, rerr := f(short)
 		cancel()
 		if rerr == nil && region != "" {
 			opt.Params.Region = region
-			return cloudwatch.New(s.ctx, opt)
+			return cloudwatch.New(ctx, opt)
 		}
 		if rerr != nil {
 			err = fmt.Errorf("%w: tried the option awslogs-region, AWS_REGION, AWS_DEFAULT_REGION, the profile, and the metadata service: %w", awsx.ErrRegion, rerr)

@@ -138,7 +138,6 @@ func (c *dockerContainer) fallAsleep() {
 	c.slept = was
 	c.doze()
 	c.queues, c.opened = nil, false
-	c.d.outputs.release(c.out)
 	close(c.closing)
 	c.closing = nil
 	c.d.wake()
