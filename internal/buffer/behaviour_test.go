@@ -502,3 +502,19 @@ func shortage(t *testing.T, fault vfstest.Fault, again bool) {
 	mustBalance(t, b)
 	mustClose(t, b)
 }
+
+// TestGivingUpDoesNotWaitForReading: a full buffer gives up its oldest also while nothing can be
+// read; whose events they were is then not known.
+func TestGivingUpDoesNotWaitForReading(t *testing.T) {
+	fs := vfstest.New()
+	o := testOptions(t, fs, "q")
+	o.Limit, o.Overflow = 64<<10, DropOldest
+	b := mustOpen(t, o)
+	fs.Inject(vfstest.Fault{Op: vfstest.Read, Name: segmentExt, Err: syscall.ENOMEM})
+	appendN(t, b, 0, 300, 200)
+	if s := o.Book.Sheet(); s.Dropped[ledger.BufferFull] == 0 || s.Admitted != 600 {
+		t.Errorf("%+v", s)
+	}
+	mustBalance(t, b)
+	abort(b)
+}

@@ -304,6 +304,9 @@ func (b *Buffer) countTags(s *segmentFile, size int64, limit uint64, drops []*dr
 	seq, list := s.start.Seq, drops
 	for off := int64(0); off < size && len(list) > 0; {
 		res := b.readFrame(s, off, size, seq, limit)
+		if res.err != nil {
+			break // there is no time to wait: whose events the rest are stays unknown
+		}
 		off = res.next
 		if res.f == nil {
 			seq = max(seq, res.end.Seq)
