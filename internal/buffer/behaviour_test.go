@@ -518,3 +518,49 @@ func TestGivingUpDoesNotWaitForReading(t *testing.T) {
 	mustBalance(t, b)
 	abort(b)
 }
+
+// TestShortageAtOpenLosesNothing has each of the reads of an Open fail in turn: it fails, or
+// finds everything, and the next one finds everything too.
+func TestShortageAtOpenLosesNothing(t *testing.T) { synctest.Test(t, shortageAtOpen) }
+
+func shortageAtOpen(t *testing.T) {
+	fs := vfstest.New()
+	o := testOptions(t, fs, "q")
+	b := mustOpen(t, o)
+	for i := range 5 {
+		appendN(t, b, i, 1, 10)
+		if err := b.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs = fs.Crash(func(n int) int { return n })
+	abort(b)
+	failed := 0
+	for k := range 24 {
+		o.FS, o.Book = fs, &ledger.Book{}
+		fs.Inject(vfstest.Fault{Op: vfstest.Read, Name: segmentExt, After: k, Times: 1, Err: syscall.ENOMEM})
+		b, err := Open(o)
+		if err != nil {
+			if failed++; !errors.Is(err, syscall.ENOMEM) {
+				t.Fatal(err)
+			}
+			fs = fs.Crash(func(n int) int { return n })
+			continue
+		}
+		for read := Seq(0); read < 5; {
+			run, err := b.Next(context.Background())
+			if err != nil || run.Gap != nil {
+				t.Fatalf("read %d has failed: %v, %+v", k, err, run.Gap)
+			}
+			for _, it := range run.Items() {
+				read = it.Seq
+			}
+			run.Release()
+		}
+		fs = fs.Crash(func(n int) int { return n })
+		abort(b)
+	}
+	if failed < 3 {
+		t.Errorf("only %d of the reads have failed", failed)
+	}
+}

@@ -30,8 +30,11 @@ func (b *Buffer) recoverSegments(firsts []uint64, k *kept) error {
 		b.segments = append(b.segments, s)
 		b.used += size
 	}
+	var err error
 	if b.id == 0 {
-		b.id = b.findID()
+		if b.id, err = b.findID(); err != nil {
+			return err
+		}
 	}
 	end, err := b.recoverTail()
 	if err != nil {
@@ -210,13 +213,17 @@ func (b *Buffer) closeUnread() {
 
 // findID takes the log's identity from the first frame of any segment, if the checkpoint
 // does not tell it.
-func (b *Buffer) findID() uint64 {
+func (b *Buffer) findID() (uint64, error) {
 	for _, s := range b.segments {
-		if h, err := segment.ReadHeader(s.file, 0, s.size, 0); err == nil || errors.Is(err, segment.ErrShort) {
-			return h.Log
+		h, err := segment.ReadHeader(s.file, 0, s.size, 0)
+		switch {
+		case err == nil || errors.Is(err, segment.ErrShort):
+			return h.Log, nil
+		case !Lasting(err):
+			return 0, fmt.Errorf("read %s: %w", s.name, err)
 		}
 	}
-	return newID()
+	return newID(), nil
 }
 
 // recoverTail reads the last segment, cuts off what lies behind its last good frame, and
@@ -291,8 +298,8 @@ func (b *Buffer) scan(s *segmentFile, size int64, payloads bool) (good int64, en
 	defer func() { b.pool.release(f) }()
 	for off := int64(0); off < size; {
 		h, err := segment.ReadHeader(s.file, off, size, b.id)
-		if errors.Is(err, segment.ErrVersion) {
-			return 0, end, fmt.Errorf("read %s at %d: %w", s.name, off, err)
+		if errors.Is(err, segment.ErrVersion) || err != nil && !Lasting(err) {
+			return 0, end, fmt.Errorf("read %s at %d: %w", s.name, off, err) // else a good frame might be cut off
 		}
 		if err != nil {
 			at, found, ok, err := segment.FindHeader(s.file, off+1, size, b.id, end.Seq)
@@ -307,7 +314,9 @@ func (b *Buffer) scan(s *segmentFile, size int64, payloads bool) (good int64, en
 		if payloads {
 			b.pool.release(f)
 			f = b.pool.get(segment.HeaderSize + int(max(h.Raw, h.Stored)))
-			if b.load(f, s, off, &h) != nil {
+			if err := b.load(f, s, off, &h); err != nil && !Lasting(err) {
+				return 0, end, fmt.Errorf("read %s at %d: %w", s.name, off, err) // likewise
+			} else if err != nil {
 				off += h.Size()
 				continue
 			}
