@@ -1,12 +1,15 @@
 package cloudwatch
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -190,4 +193,82 @@ func TestTagTemplates(t *testing.T) {
 			t.Error(d)
 		}
 	}
+}
+
+// Another replica makes the group or the stream between our two calls.
+func TestCreateRaces(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"CreateLogGroup", "CreateLogStream"} {
+		s := newService(t)
+		s.script = func(w http.ResponseWriter, _ *http.Request, got string, _ []byte) bool {
+			if got != op {
+				return false
+			}
+			s.groups["/app/g"] = &testGroup{streams: map[string]*testStream{"s": {}}}
+			fail(w, 400, "ResourceAlreadyExistsException", "exists")
+			return true
+		}
+		days := 3
+		o := s.open(Params{AutoCreate: true, RetentionDays: &days})
+		sendOK(t, filled(t, o, lane, "a"))
+		o.retention.close()
+		if n := count(s.take(), "PutRetentionPolicy"); n != 0 {
+			t.Errorf("%s: the retention of somebody else's group is changed", op)
+		}
+	}
+}
+
+// A key or class that the service does not take must not cost an event.
+func TestCreateRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.script = func(w http.ResponseWriter, _ *http.Request, op string, _ []byte) bool {
+		if op == "CreateLogGroup" {
+			fail(w, 400, "InvalidParameterException", "the key is disabled")
+		}
+		return op == "CreateLogGroup"
+	}
+	res := filled(t, s.open(Params{AutoCreate: true, KMSKeyID: "k"}), lane, "a").Send(t.Context())
+	if res.Err == nil || res.Err.Kind != output.Denied || !strings.Contains(res.Err.Hint, "kms_key_id") {
+		t.Errorf("got %+v", res.Err)
+	}
+}
+
+// One does the work, the others wait for it and learn how it ended.
+func TestSingleFlight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var f singleFlight
+		var mu sync.Mutex
+		worked, ended := 0, 0
+		failure := &output.Error{Kind: output.Denied, Op: "make", Err: errors.New("no")}
+		for range 5 {
+			go func() {
+				err := f.do(t.Context(), "name", func() *output.Error {
+					time.Sleep(time.Second)
+					mu.Lock()
+					defer mu.Unlock()
+					worked++
+					return failure
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				ended++
+				if err != failure {
+					t.Errorf("got %v", err)
+				}
+			}()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		synctest.Wait()
+		if err := f.do(ctx, "name", func() *output.Error { t.Error("it works too"); return nil }); err == nil || err.Kind != output.Unavailable {
+			t.Errorf("after its context ended: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if worked != 1 || ended != 5 || len(f.calls) != 0 {
+			t.Errorf("%d worked, %d ended, %d are left", worked, ended, len(f.calls))
+		}
+	})
 }

@@ -372,3 +372,34 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%d metrics, want 5", n)
 	}
 }
+
+// Delivery builds a request anew after a failure: pieces that were accepted do not go out
+// again, and another event of the lane does.
+func TestPiecesRebuilt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	st := s.stream("/app/g", "s")
+	o := s.open(Params{})
+	big := strings.Repeat("0123456789", 250_000)
+	puts := 0
+	s.script = func(w http.ResponseWriter, _ *http.Request, _ string, _ []byte) bool {
+		if puts++; puts == 2 || puts == 3 {
+			fail(w, 400, "ThrottlingException", "Rate exceeded")
+			return true
+		}
+		return false
+	}
+	for range 2 {
+		if res := filled(t, o, lane, big).Send(t.Context()); res.Err == nil || res.Err.Kind != output.Throttled {
+			t.Fatalf("got %+v", res)
+		}
+	}
+	sendOK(t, filled(t, o, lane, big))
+	if strings.Join(texts(st), "") != big || len(st.events) != 3 {
+		t.Errorf("%d events", len(st.events))
+	}
+	sendOK(t, filled(t, o, lane, big)) // the same once more is another event
+	if len(st.events) != 6 {
+		t.Errorf("%d events", len(st.events))
+	}
+}
