@@ -59,6 +59,7 @@ type Input struct {
 	lookupAddr func(ctx context.Context, addr string) ([]string, error)
 
 	listener *Listener
+	lastFile func() uintptr
 	taken    atomic.Bool // the listener belongs to another Input
 	emitter  atomic.Pointer[emitterBox]
 
@@ -82,7 +83,7 @@ func New(p Params, o Options) (*Input, error) {
 	in := &Input{
 		log: o.Log, set: set, params: p,
 		readGrace: o.ReadGrace, ackGrace: o.AckGrace, lookupAddr: o.LookupAddr,
-		listener: o.Listener, conns: make(map[*conn]struct{}),
+		listener: o.Listener, lastFile: lastFile, conns: make(map[*conn]struct{}),
 	}
 	in.notices.log = o.Log
 	if in.readGrace == 0 {
@@ -180,7 +181,9 @@ func (in *Input) accept(ctx, work context.Context) {
 		nc, err := in.listener.tcp.Accept()
 		if err == nil {
 			pause = 5 * time.Millisecond
-			in.serve(work, nc)
+			if !in.spare(nc) {
+				in.serve(work, nc)
+			}
 			continue
 		}
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) || in.taken.Load() {

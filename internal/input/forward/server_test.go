@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +26,8 @@ type server struct {
 	rec  *inputtest.Recorder
 	log  *logged
 	stop func() // ends Run and waits for it
+
+	scarce atomic.Bool // as if all descriptors but the spared ones were in use
 }
 
 func loopback() Params {
@@ -37,6 +41,12 @@ func serveOn(t *testing.T, p Params, o Options) *server {
 	log := &logged{}
 	o.Log = slog.New(slog.NewTextHandler(log, nil))
 	s := &server{Input: newTestInput(t, p, o), rec: inputtest.NewRecorder(t), log: log}
+	s.lastFile = func() uintptr {
+		if s.scarce.Load() {
+			return 0
+		}
+		return lastFile()
+	}
 	if err := s.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +237,28 @@ func send(t *testing.T, c *forwardclient.Client) {
 	if err := c.Wait(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestDescriptorsAreSpared: clients do not take the last descriptors of the process; those
+// who are connected go on.
+func TestDescriptorsAreSpared(t *testing.T) {
+	s := serveOn(t, loopback(), Options{})
+	c := mustDial(t, s, forwardclient.Options{Window: 1})
+	send(t, c)
+	s.scarce.Store(true)
+	sent, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sent.Close()
+	if _, err := sent.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a client that takes one of the last descriptors: %v, want that it is sent away", err)
+	}
+	if log := s.log.String(); strings.Count(log, "is sent away") != 1 || !strings.Contains(log, "connections=1 ") || !strings.Contains(log, "LimitNOFILE") {
+		t.Errorf("the log says\n%s", log)
+	}
+	s.scarce.Store(false)
+	send(t, mustDial(t, s, forwardclient.Options{Window: 1}))
 }
 
 // TestNoPing: what is no PING is told so and ends.
