@@ -472,6 +472,11 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("log %q", log)
 		}
 		a.want("", false)
+		a.send(make([]byte, 2<<20), 0)
+		a.want("", true)
+		if log := s.log.String(); !strings.Contains(log, errAlone.Error()) {
+			t.Errorf("the log does not say that there is never enough for this one: %q", log)
+		}
 		a.finish()
 	})
 }

@@ -22,6 +22,17 @@ const defaultMemory = 512 << 20
 // errMemory says that large messages of other connections use up the memory allowed.
 var errMemory = errors.New("too many large messages are being received at once")
 
+// errAlone is errMemory of a message for which there is never enough.
+var errAlone error = aloneError{}
+
+type aloneError struct{}
+
+func (aloneError) Error() string {
+	return "the message needs more memory than there is for messages, even alone: raise memory_limit in <system>, or let the sender make smaller ones"
+}
+
+func (aloneError) Is(target error) bool { return target == errMemory }
+
 // memory hands out buffers of sizes that are powers of two, and keeps the sum of large
 // ones within a limit.
 type memory struct {
@@ -41,6 +52,9 @@ func (m *memory) get(size int) (*block, error) {
 	size = minBuffer << k
 	if size > freeBuffer && m.used.Add(int64(size)) > m.limit {
 		m.used.Add(-int64(size))
+		if int64(size) > m.limit {
+			return nil, errAlone
+		}
 		return nil, errMemory
 	}
 	if k < len(m.pools) {
@@ -67,6 +81,9 @@ func (m *memory) put(b *block) {
 // grow returns a block of twice the size with the first n bytes of b, and takes back b.
 func (m *memory) grow(b *block, n int) (*block, error) {
 	g, err := m.get(2 * len(b.b))
+	if err != nil && len(b.b) > freeBuffer && 3*int64(len(b.b)) > m.limit {
+		err = errAlone // both are there for a moment
+	}
 	if err != nil {
 		return b, err
 	}
