@@ -3,7 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 
 	"weir/internal/input/docker/awslogs"
@@ -50,4 +53,23 @@ func TestUnusedOutputsAreForgotten(t *testing.T) {
 	s.mu.Unlock()
 	cancel()
 	s.close()
+}
+
+// TestRetentionsAgree: the driver and the output know the same numbers of days, each from a
+// list of its own.
+func TestRetentionsAgree(t *testing.T) {
+	var driver []int
+	for days := 1; days < 4000; days++ {
+		_, err := awslogs.Parse(&awslogs.Info{ContainerID: strings.Repeat("a", 64), ContainerName: "/c", Config: map[string]string{
+			"awslogs-group": "g", "awslogs-create-group": "true", "weir-retention-days": strconv.Itoa(days),
+		}}, awslogs.Env{})
+		if err == nil {
+			driver = append(driver, days)
+		}
+	}
+	conf := "<match>\n@type cloudwatch_logs\nlog_group_name g\nlog_stream_name s\nregion r\nauto_create_stream true\nretention_in_days 2\n</match>\n"
+	_, d := Load("f", Env{ReadFile: func(string) ([]byte, error) { return []byte(conf), nil }}, false)
+	if len(d.Errors) != 1 || len(driver) < 20 || !strings.HasSuffix(d.Errors[0].Hint, fmt.Sprint(driver)) {
+		t.Errorf("the driver takes %v, the output says %v", driver, d.Errors)
+	}
 }

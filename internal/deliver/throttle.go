@@ -7,8 +7,9 @@ import (
 
 // Throttle paces requests to everything that shares a quota: one account, region and
 // operation. It lets all pass until the service says no; then it halves the rate that was
-// really reached and adds to it slowly while all is well. Slower requests are fuller
-// requests: what waits meanwhile goes into the next one.
+// really reached and adds to it slowly while all is well. When the service has not said no for
+// ten minutes the limit is forgotten. Slower requests are fuller requests: what waits meanwhile
+// goes into the next one.
 type Throttle struct {
 	mu       sync.Mutex
 	rate     float64 // requests a second; 0: unlimited
@@ -49,8 +50,7 @@ func (t *Throttle) Wait(now time.Time) time.Duration {
 	return 0
 }
 
-// OK notes a request that was not throttled: after some quiet time the rate grows, and
-// once it has grown far beyond what is used the limit is forgotten.
+// OK notes a request that was not throttled: after a quiet second the rate grows.
 func (t *Throttle) OK(now time.Time) {
 	if t == nil {
 		return

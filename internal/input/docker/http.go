@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"weir/internal/input/docker/awslogs"
@@ -26,7 +27,7 @@ func listen(path string) (net.Listener, error) {
 	if len(path) > maxSocket {
 		return nil, fmt.Errorf("listen on %s: the path has %d bytes, and the kernel takes %d: choose a shorter one", path, len(path), maxSocket)
 	}
-	if err := os.MkdirAll(dirOf(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w", err)
 	}
 	if st, err := os.Lstat(path); err == nil && st.Mode().Type() == os.ModeSocket {

@@ -422,6 +422,3 @@ func (p *Plugin) grow(from *pipe) {
 		p.pipeSum += from.grown
 	}
 }
-
-// dirOf is where the socket lies.
-func dirOf(socket string) string { return filepath.Dir(socket) }

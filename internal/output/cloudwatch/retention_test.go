@@ -8,9 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"weir/internal/output"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/output"
 )
 
 // A retention that cannot be set is logged once and tried again, ever more seldom.
