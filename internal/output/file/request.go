@@ -71,6 +71,9 @@ func (r *request) Fill() float64 { return min(1, float64(len(r.buf))/full) }
 
 // Send writes the request to its file and waits until it is on the disk.
 func (r *request) Send(ctx context.Context) output.Result {
+	if len(r.buf) == 0 { // Fluentd makes no file of nothing either
+		return output.Result{Ended: r.ended}
+	}
 	data := r.buf
 	if r.o.o.Params.gzip() {
 		var err error
