@@ -282,17 +282,8 @@ func base64Text(m *Machine, n *constCall, a []Value) (Value, error) {
 		out, err = base64.StdEncoding.Strict().DecodeString(a[0].s.s)
 	case "urlsafe_decode64":
 		out, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(a[0].s.s, "="))
-	default: // decode64 passes over what does not belong
-		s := strings.Map(func(r rune) rune {
-			if r == '+' || r == '/' || r < 0x80 && r != '_' && isIdent(byte(r)) {
-				return r
-			}
-			return -1
-		}, a[0].s.s)
-		if len(s)%4 == 1 {
-			s = s[:len(s)-1]
-		}
-		out, err = base64.RawStdEncoding.DecodeString(s)
+	default: // decode64
+		out, err = lenientBase64(a[0].s.s)
 	}
 	if err != nil {
 		return Value{}, m.raise(n, "ArgumentError", "invalid base64")
@@ -300,6 +291,20 @@ func base64Text(m *Machine, n *constCall, a []Value) (Value, error) {
 	v := m.str(view(out))
 	v.s.enc = binaryText
 	return v, nil
+}
+
+// lenientBase64 passes over what does not belong.
+func lenientBase64(s string) ([]byte, error) {
+	s = strings.Map(func(r rune) rune {
+		if r == '+' || r == '/' || r < 0x80 && r != '_' && isIdent(byte(r)) {
+			return r
+		}
+		return -1
+	}, s)
+	if len(s)%4 == 1 {
+		s = s[:len(s)-1]
+	}
+	return base64.RawStdEncoding.DecodeString(s)
 }
 
 func checksum(m *Machine, n *constCall, a []Value) (Value, error) {

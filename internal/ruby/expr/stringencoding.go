@@ -173,26 +173,49 @@ func stringUnpack(m *Machine, n *call, v Value, a []Value) (Value, error) {
 	if err := m.need(n, String, a[0]); err != nil {
 		return Value{}, err
 	}
-	var out string
-	switch a[0].s.s {
+	var out Value
+	switch format := a[0].s.s; format {
 	case "H*":
-		out = hex.EncodeToString(bytesOf(v.s.s))
+		out = m.str(hex.EncodeToString(bytesOf(v.s.s)))
 	case "m", "m0", "m*":
-		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(v.s.s))
+		b, err := lenientBase64(v.s.s)
+		if format == "m0" {
+			b, err = base64.StdEncoding.Strict().DecodeString(v.s.s)
+		}
 		if err != nil {
 			return Value{}, m.raise(n, "ArgumentError", "invalid base64")
 		}
-		out = string(b)
-	case "C*", "c*":
-		if n.name == "unpack" {
-			return stringChars(m, &call{off: n.off, name: "bytes"}, v, nil)
+		out = m.str(view(b))
+		out.s.enc = binaryText
+	case "C*", "c*", "U*":
+		of := "bytes"
+		if format == "U*" {
+			if of = "codepoints"; !valid(v.s.s) {
+				return Value{}, m.raise(n, "ArgumentError", "malformed UTF-8 character")
+			}
 		}
-		fallthrough
+		list, err := stringChars(m, &call{off: n.off, name: of}, v, nil)
+		if err != nil {
+			return Value{}, err
+		}
+		items := m.items(list)
+		if format == "c*" {
+			for i := range items {
+				items[i] = intValue(int64(int8(items[i].int())))
+			}
+		}
+		switch {
+		case n.name == "unpack":
+			return list, nil
+		case len(items) == 0:
+			return Value{}, nil
+		}
+		return items[0], nil
 	default:
 		return Value{}, m.exceed(n, "%s %s is not supported", n.name, a[0].Inspect())
 	}
 	if n.name == "unpack" {
-		return m.strings(n, []string{out})
+		return m.array([]Value{out}), nil
 	}
-	return m.str(out), nil
+	return out, nil
 }
