@@ -83,7 +83,7 @@ func (s suite) Run() int {
 	flag.Parse()
 	// Most of the time these tests wait: for an engine, for the plugin's delays, for writers.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
-		_ = f.Value.Set(fmt.Sprint(2 * runtime.GOMAXPROCS(0))) // it takes numbers
+		_ = f.Value.Set(fmt.Sprint(min(3*runtime.GOMAXPROCS(0), 24))) // it takes numbers
 	}
 	return s.m.Run()
 }
