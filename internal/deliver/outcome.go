@@ -213,7 +213,7 @@ func (d *Deliverer) closeGate(e *output.Error, now time.Time) {
 	}
 	g.tries++
 	g.until = d.at(now.Add(d.wait(g.tries, e.After)))
-	if !g.reported && (g.lost > 1 || e.Kind == output.Credentials) && !d.stat.quiet(illClass(e.Kind)) {
+	if !g.reported && (g.lost > 1 || e.Kind == output.Credentials) && !d.stat.saidLately(illClass(e.Kind)) {
 		g.reported = true
 		d.o.Log.Error("delivery fails; events wait in the buffer and it is tried again", "output", d.o.ID, "kind", e.Kind.String(), "error", e)
 	}

@@ -140,7 +140,7 @@ func (d *Deliverer) pausedByOutage() bool {
 
 func (d *Deliverer) reportGap(g *buffer.Gap) {
 	// The buffer itself has told how much it lost: here a line now and then is enough.
-	if !d.stat.quiet("gap " + g.Reason.String()) {
+	if !d.stat.saidLately("gap " + g.Reason.String()) {
 		d.o.Log.Warn("events are missing from the buffer", "output", d.o.ID, "events", g.Events, "reason", g.Reason.String(),
 			"batches", uint64(g.Last-g.First)+1)
 	}

@@ -117,7 +117,7 @@ func (s *stats) slowFlush(log *slog.Logger, id string, took, threshold time.Dura
 	s.slow.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("slow") {
+	if !s.saidLatelyLocked("slow") {
 		log.Warn("a request took long", "output", id, "lane", printable(f.lane.key), "took", took.Round(time.Millisecond), "threshold", threshold, "slow_requests", s.slow.Load())
 	}
 }
@@ -134,9 +134,9 @@ func (s *stats) ended(parts []buffer.Part) {
 	s.events.Add(n)
 }
 
-// often says whether a line of this class was written within the last ten seconds: then
-// the next is left out.
-func (s *stats) often(class string) bool {
+// saidLatelyLocked says whether a line of this class was written within the last ten seconds, and
+// is left out now; else it notes that it is written. mu is held.
+func (s *stats) saidLatelyLocked(class string) bool {
 	now := time.Now()
 	if s.said == nil {
 		s.said = map[string]time.Time{}
@@ -148,11 +148,11 @@ func (s *stats) often(class string) bool {
 	return false
 }
 
-// quiet is often for callers that do not hold s.mu.
-func (s *stats) quiet(class string) bool {
+// saidLately is the same for callers that do not hold s.mu.
+func (s *stats) saidLately(class string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.often(class)
+	return s.saidLatelyLocked(class)
 }
 
 // illClass is the class of lines about a kind of trouble. An endpoint that fails now and
@@ -180,7 +180,7 @@ func (s *stats) laneIll(log *slog.Logger, id string, l *lane, e *output.Error) {
 		return
 	}
 	i.lanes[l] = true
-	if (i.told || e.Kind == output.Unavailable) && s.often(illClass(e.Kind)) {
+	if (i.told || e.Kind == output.Unavailable) && s.saidLatelyLocked(illClass(e.Kind)) {
 		return
 	}
 	i.told = true
@@ -216,7 +216,7 @@ func (s *stats) laneParked(log *slog.Logger, id string, l *lane, e error) {
 			delete(s.ill, k)
 		}
 	}
-	if !s.often("parked") {
+	if !s.saidLatelyLocked("parked") {
 		log.Warn("a destination has failed for long and is parked: its events wait apart and are tried slowly", "output", id,
 			"lane", printable(l.key), "failing_for", time.Since(l.failing).Round(time.Second), "error", e)
 	}
@@ -225,7 +225,7 @@ func (s *stats) laneParked(log *slog.Logger, id string, l *lane, e error) {
 func (s *stats) secondaryFails(log *slog.Logger, id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("secondary") {
+	if !s.saidLatelyLocked("secondary") {
 		log.Error("the secondary fails too; the events wait and it is tried again", "output", id, "error", err)
 	}
 }
@@ -233,7 +233,7 @@ func (s *stats) secondaryFails(log *slog.Logger, id string, err error) {
 func (s *stats) cannotRead(log *slog.Logger, id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("read") {
+	if !s.saidLatelyLocked("read") {
 		log.Error("a part of the buffer cannot be read just now; its events wait and it is tried again", "output", id, "error", err)
 	}
 }
@@ -241,7 +241,7 @@ func (s *stats) cannotRead(log *slog.Logger, id string, err error) {
 func (s *stats) laneBack(log *slog.Logger, id string, l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("back") {
+	if !s.saidLatelyLocked("back") {
 		log.Info("a parked destination is back", "output", id, "lane", printable(l.key))
 	}
 }
@@ -249,7 +249,7 @@ func (s *stats) laneBack(log *slog.Logger, id string, l *lane) {
 func (s *stats) lotFull(log *slog.Logger, id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("lot") {
+	if !s.saidLatelyLocked("lot") {
 		log.Warn("the parking lot takes no more; failing destinations wait in the main buffer", "output", id, "error", err)
 	}
 }
@@ -257,7 +257,7 @@ func (s *stats) lotFull(log *slog.Logger, id string, err error) {
 func (s *stats) gaveUp(log *slog.Logger, id string, f *flight, err error, fate ledger.Fate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("gave up " + fate.Reason.String()) {
+	if !s.saidLatelyLocked("gave up " + fate.Reason.String()) {
 		log.Error("events are given up", "output", id, "lane", printable(f.lane.key), "events", f.events, "as", fate.Class.String(),
 			"reason", fate.Reason.String(), "error", err)
 	}
@@ -266,7 +266,7 @@ func (s *stats) gaveUp(log *slog.Logger, id string, f *flight, err error, fate l
 func (s *stats) tookSecond(log *slog.Logger, id, lane string, events int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("secondary") {
+	if !s.saidLatelyLocked("secondary") {
 		log.Error("events went to the <secondary>", "output", id, "lane", printable(lane), "events", events, "error", err)
 	}
 }
@@ -280,7 +280,7 @@ func (s *stats) told(o *loss) {
 func (s *stats) untold(log *slog.Logger, id, lane string, times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if times > 1 && !s.often("untold") {
+	if times > 1 && !s.saidLatelyLocked("untold") {
 		log.Warn("the service takes events but not the notice of those that are missing; it is tried again", "output", id, "lane", printable(lane), "refused", times)
 	}
 }
@@ -288,7 +288,7 @@ func (s *stats) untold(log *slog.Logger, id, lane string, times int) {
 func (s *stats) released(log *slog.Logger, id, lane string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("released") {
+	if !s.saidLatelyLocked("released") {
 		log.Warn("notices of missing events cannot be sent just now and do not hold the buffer any longer; a restart before they are sent would lose them", "output", id, "lane", printable(lane))
 	}
 }
@@ -296,7 +296,7 @@ func (s *stats) released(log *slog.Logger, id, lane string) {
 func (s *stats) noticeLost(log *slog.Logger, id string, f *flight, e *output.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("notice lost") {
+	if !s.saidLatelyLocked("notice lost") {
 		log.Error("a notice of missing events is refused and given up", "output", id, "lane", printable(f.lane.key), "missing", f.told.Events,
 			"reasons", fmt.Sprint(f.told.Reasons), "error", e)
 	}
@@ -305,7 +305,7 @@ func (s *stats) noticeLost(log *slog.Logger, id string, f *flight, e *output.Err
 func (s *stats) cannotTell(log *slog.Logger, id string, n uint64, r ledger.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("cannot tell " + r.String()) {
+	if !s.saidLatelyLocked("cannot tell " + r.String()) {
 		log.Warn("it is not known from which destinations events are missing: no notice of them is sent", "output", id, "events", n, "reason", r.String())
 	}
 }
@@ -313,7 +313,7 @@ func (s *stats) cannotTell(log *slog.Logger, id string, n uint64, r ledger.Reaso
 func (s *stats) settleFailed(log *slog.Logger, id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.often("settle") {
+	if !s.saidLatelyLocked("settle") {
 		log.Error("writing the settle journal failed; after a crash delivered events would be sent again", "output", id, "error", err)
 	}
 }
