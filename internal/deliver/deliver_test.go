@@ -298,6 +298,39 @@ func TestRetryLimitGivesUpOnlyTheFailingRequest(t *testing.T) {
 	})
 }
 
+// TestSameAgain: what may have been accepted is sent again as it was, whatever came in the way
+// of the next attempt, and whatever has come meanwhile.
+func TestSameAgain(t *testing.T) {
+	for _, kind := range []output.Kind{output.Unavailable, output.Throttled, output.Credentials, output.Denied, output.NoTarget, output.Conflict} {
+		synctest.Test(t, func(t *testing.T) {
+			out := newFake()
+			var counts []int
+			begun := make(chan struct{})
+			out.answer = func(_ string, ns []uint32) output.Result {
+				switch counts = append(counts, len(ns)); {
+				case len(counts) == 1:
+					close(begun)
+				case len(counts) > 3:
+					return output.Result{}
+				}
+				res := fails(kind)
+				res.Resent = true
+				return res
+			}
+			r := newRig(t, out, nil)
+			r.append(batch("a", 0, 10))
+			<-begun
+			r.append(batch("a", 10, 10))
+			time.Sleep(time.Minute)
+			r.stop(time.Minute)
+			if len(counts) < 4 || !slices.Equal(counts[:4], []int{10, 10, 10, 10}) {
+				t.Errorf("%s: requests of %v events, want the same 10 until they are accepted", kind, counts)
+			}
+			ascending(t, "a", out.got("a"), 0, 20)
+		})
+	}
+}
+
 func TestSecondaryTakesWhatIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, second := newFake(), newFake()

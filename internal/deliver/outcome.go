@@ -127,6 +127,12 @@ func (d *Deliverer) forItsContent(l *lane) bool {
 // react decides when the lane, or the output, tries again. Callers hold d.mu.
 func (d *Deliverer) react(f *flight, e *output.Error, resent bool, now time.Time) {
 	l := f.lane
+	if resent && e.Kind != output.Refused && e.Kind != output.Drop {
+		// It may have been accepted: send the same again, so that a service that recognises
+		// repeats can do so, and so that no more than this is repeated. It may have been an attempt
+		// before this one, also before a restart.
+		l.limit = f.events
+	}
 	switch e.Kind {
 	case output.Conflict:
 		// Another writer was faster: flow control, not an error. A short random wait keeps
@@ -143,11 +149,6 @@ func (d *Deliverer) react(f *flight, e *output.Error, resent bool, now time.Time
 		d.gate.sole = nil
 		d.closeGate(e, now)
 	case output.Unavailable:
-		if resent {
-			// It may have been accepted: send the same again, so that a service that
-			// recognises repeats can do so, and so that no more than this is repeated.
-			l.limit = f.events
-		}
 		g := &d.gate
 		if g.streak++; g.streak == 1 {
 			g.sole = l
