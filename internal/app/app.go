@@ -1,6 +1,3 @@
-// Package app puts weir together: it alone knows the plug-ins. It turns a configuration
-// into running inputs, routes, buffers and deliveries, replaces them on reload, and stops
-// them in order.
 package app
 
 import (

@@ -2,9 +2,6 @@ package expr
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -99,27 +96,4 @@ func callOne(t *testing.T, env *Env, subject Subject, recv, call string) int {
 		t.Errorf("%s of %s changes its receiver, and mutating does not know the name", call, recv)
 	}
 	return 1
-}
-
-// TestMapIsWhole: the map in doc.go names every file, and no other.
-func TestMapIsWhole(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile(`[a-z]+\.go\b`).FindAllString(string(doc), -1)
-	for _, f := range files {
-		if f != "doc.go" && !strings.HasSuffix(f, "_test.go") && !slices.Contains(named, f) {
-			t.Errorf("doc.go does not say what is in %s", f)
-		}
-	}
-	for _, f := range named {
-		if !slices.Contains(files, f) {
-			t.Errorf("doc.go names %s, which does not exist", f)
-		}
-	}
 }
