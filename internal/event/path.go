@@ -51,9 +51,13 @@ func ParsePath(text string) (Path, error) {
 // KeyPath is the path of one top-level key, whatever characters it has.
 func KeyPath(key string) Path { return Path{text: key, first: step{key: key}} }
 
-// parseDots reads a.b[0].c.
+// parseDots reads a.b[0].c. As in Fluentd dots at the end do not count, and what stands
+// between two others is an empty name.
 func parseDots(text string) ([]step, error) {
 	var steps []step
+	if text = strings.TrimRight(text, "."); text == "" {
+		return nil, errors.New("there is no name")
+	}
 	for part := range strings.SplitSeq(text, ".") {
 		name, brackets := part, ""
 		if open := strings.IndexByte(part, '['); open >= 0 {
@@ -62,10 +66,7 @@ func parseDots(text string) ([]step, error) {
 		if strings.ContainsAny(name, " \t") {
 			return nil, fmt.Errorf("the name %q has blanks; write $['…'] instead", name)
 		}
-		if name == "" && (brackets == "" || len(steps) == 0) {
-			return nil, errors.New("a name is empty")
-		}
-		if name != "" {
+		if name != "" || brackets == "" {
 			steps = append(steps, step{key: name})
 		}
 		for brackets != "" {
@@ -99,9 +100,6 @@ func parseBrackets(text string) ([]step, error) {
 			end := strings.Index(text[1:], string(q)+"]")
 			if end < 0 {
 				return nil, fmt.Errorf("the key that begins with %c has no %c] at its end", q, q)
-			}
-			if end == 0 {
-				return nil, errors.New("a name is empty")
 			}
 			steps = append(steps, step{key: text[1 : 1+end]})
 			text = text[end+3:]

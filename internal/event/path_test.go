@@ -18,6 +18,7 @@ func TestPath(t *testing.T) {
 		"bin": "1", "": `"empty key"`, "twice": "2", "$.twice": "2", "nil": "null", `$["it's"]`: `"quote"`, "$['x]']": `"bracket"`,
 		"$.a.b[2]": "", "$.a.b[-3]": "", "$.a.x": "", "$.text.b": "", "$.text[0]": "", "$.list[0]": "", "$.list[-1]": "", "none": "", "7": "",
 		"$.nil.x": "", "$.a.b.c": "",
+		"$.text.": `"abc"`, "$.a.b[0]..": "10", "$['']": `"empty key"`, "$..a": "", "$.[0]": "", "$.a.b.[0]": "10", // as Fluentd reads them
 	} {
 		p, err := ParsePath(path)
 		if err != nil {
@@ -42,7 +43,7 @@ func TestPath(t *testing.T) {
 
 func TestPathErrors(t *testing.T) {
 	for _, path := range []string{
-		"$.", "$[", "$.a.", "$..a", "$.a b", "$.a\t", "$[]", "$['a'", "$['a\"]", "$['']", "$['a']b", "$[x]", "$.a[", "$.a[]", "$.a[x]", "$.a[0]x", "$.[0]", "$[1", "$.a[99999999999999999999]",
+		"$.", "$..", "$[", "$.a b", "$.a\t", "$[]", "$['a'", "$['a\"]", "$['a']b", "$[x]", "$.a[", "$.a[]", "$.a[x]", "$.a[0]x", "$[1", "$.a[99999999999999999999]",
 	} {
 		if p, err := ParsePath(path); !errors.Is(err, ErrPath) || !strings.Contains(err.Error(), path[:2]) {
 			t.Errorf("%q: %v, %v", path, p, err)
