@@ -70,6 +70,7 @@ func TestRetentionDenied(t *testing.T) {
 			r.ask(fmt.Sprint("g", i), 7)
 			time.Sleep(10 * time.Millisecond)
 		}
+		synctest.Wait()
 		if calls != 100 {
 			t.Errorf("%d calls for 100 groups", calls)
 		}
