@@ -1,8 +1,3 @@
-// Package buffer is the bounded queue between acceptance and delivery: a segment log per
-// output, on disk or in memory, that survives crashes and keeps books.
-//
-// Positions are numbers. Every batch gets a Seq when it is appended; being stored, being
-// delivered and being behind somebody are comparisons of Seqs.
 package buffer
 
 import (
