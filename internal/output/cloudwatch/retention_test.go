@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,9 +60,10 @@ func TestRetention(t *testing.T) {
 func TestRetentionDenied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		calls, denied := 0, true
+		var calls atomic.Int64
+		var allowed atomic.Bool
 		r := newRetention(slog.New(&lines{}), func(context.Context, string, int) *output.Error {
-			if calls++; denied {
+			if calls.Add(1); !allowed.Load() {
 				return &output.Error{Kind: output.Denied, Op: "set", Err: errors.New("not allowed")}
 			}
 			return nil
@@ -71,14 +73,14 @@ func TestRetentionDenied(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		if calls != 100 {
-			t.Errorf("%d calls for 100 groups", calls)
+		if n := calls.Load(); n != 100 {
+			t.Errorf("%d calls for 100 groups", n)
 		}
-		denied = false
+		allowed.Store(true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if calls != 200 || len(r.pending) != 0 {
-			t.Errorf("%d calls, %d groups wait", calls, len(r.pending))
+		if n := calls.Load(); n != 200 || len(r.pending) != 0 {
+			t.Errorf("%d calls, %d groups wait", n, len(r.pending))
 		}
 		r.close()
 	})
