@@ -156,7 +156,7 @@ func TestProblems(t *testing.T) {
 		{"tag_parts", "${tag_parts[1]}", Options{Direct: true}, []string{"warning", "${tag_parts[1]} stays", "${tag[n]}"}},
 		{"record", `${record["a"]}`, Options{Direct: true}, []string{"warning", "stays", "${field}"}},
 		{"brackets", `${$['a']}`, Options{ChunkKeys: []string{"tag"}}, []string{"warning", "stays", "with dots"}},
-		{"bad accessor", `${$.a..b}`, Options{Direct: true}, []string{"error", "${$.a..b}"}},
+		{"bad accessor", `${$.a[b]}`, Options{Direct: true}, []string{"error", "${$.a[b]}"}},
 		{"second id", "${chunk_id}${chunk_id}", Options{}, []string{"warning", "only the first"}},
 		{"time without key", "a-%Y%m%d", Options{Direct: true}, []string{"warning", "stay as they are", "<buffer time>"}},
 		{"time without key, strict", "a-%-d", Options{Strict: true}, []string{"error", "stay as they are"}},
