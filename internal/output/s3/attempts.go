@@ -13,6 +13,7 @@ type attempt struct {
 	free   bool   // the key was looked at and nothing is there
 	unsure bool   // the object may be there already: an answer was lost, or the process was killed
 	note   string // file that says so to the process after this one; "" for none
+	events int    // of its object, while it is kept
 }
 
 // maxAttempts and maxSeries bound what is remembered. A forgotten attempt may cost a
@@ -44,16 +45,36 @@ func (as *attempts) take(r *request) (a *attempt, again bool) {
 		delete(as.m, k)
 		return a, a.unsure
 	}
+	for old, a := range as.m { // one of as many other events will not come again
+		if old.lane == r.lane && a.events == r.count {
+			a.erase()
+			delete(as.m, old)
+		}
+	}
 	if a = r.o.underway.resume(r, &r.o.key); a != nil {
 		return a, true
 	}
 	return &attempt{fresh: newFresh()}, false
 }
 
+// unsure is how many events the object of a lane has that may be there already: the next one
+// ends at the same event. Delivery sees to that, but for a lane that is parked meanwhile. 0: there is none.
+func (as *attempts) unsure(lane string) int {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	for k, a := range as.m {
+		if k.lane == lane && a.unsure {
+			return a.events
+		}
+	}
+	return 0
+}
+
 // keep remembers a failed attempt.
 func (as *attempts) keep(r *request, a *attempt) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
+	a.events = r.count
 	if as.m == nil {
 		as.m = map[attemptKey]*attempt{}
 	}

@@ -29,6 +29,7 @@ type request struct {
 	begun bool     // the compressor writes to the spool
 	done  bool     // the object is complete
 	noted *note    // how the lane's next object was made before a kill
+	most  int      // events, of an object that may be there already; 0: no limit
 	sent  *attempt // was accepted, and is not settled yet
 	err   error
 }
@@ -47,6 +48,7 @@ func (r *request) Reset(lane string) {
 	}
 	r.begun, r.done, r.err = false, false, nil
 	r.noted, r.sent = r.o.underway.of(lane), nil
+	r.most = r.o.attempts.unsure(lane)
 	r.spool.reset()
 }
 
@@ -83,7 +85,8 @@ func (r *request) Add(b []byte, limit int) (entries, size int, full bool) {
 }
 
 func (r *request) full() bool {
-	return r.count > 0 && (r.plain >= int64(r.o.limit) || r.noted != nil && r.count >= r.noted.Events || r.err != nil || r.spool.crowded())
+	return r.count > 0 && (r.plain >= int64(r.o.limit) || r.noted != nil && r.count >= r.noted.Events ||
+		r.most > 0 && r.count >= r.most || r.err != nil || r.spool.crowded())
 }
 
 // Fill implements output.Request.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"weir/internal/event"
 	"weir/internal/output"
 )
 
@@ -184,6 +185,41 @@ func TestRetryAfterALostAnswer(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestNextObjectAfterALostAnswer: whatever a lane has by then, its next object ends where the one
+// ended that may be there already; and what ends there otherwise limits nothing any more.
+func TestNextObjectAfterALostAnswer(t *testing.T) {
+	s := newService(t, "logs")
+	o := open(t, indexed+"s3_endpoint "+s.url, nil)
+	fails := func(b event.Batch) {
+		t.Helper()
+		loseAnswer(s, isPut)
+		if res := fill(t, o, b).Send(t.Context()); res.Err == nil {
+			t.Fatal("the answer was not lost")
+		}
+	}
+	more := func(b event.Batch, want int) {
+		t.Helper()
+		r := o.Request().(*request)
+		r.Reset(laneOf(t, o, b))
+		r.SetTag(b.Tag)
+		if n, _, full := r.Add(b.Entries, b.Count); n != want || full != (n < b.Count) {
+			t.Errorf("took %d of %d, full: %v; want %d", n, b.Count, full, want)
+		}
+		if res := r.Send(t.Context()); res.Err != nil {
+			t.Error(res.Err)
+		}
+	}
+	fails(batchOf("a", one("1"), one("2")))
+	more(batchOf("a", one("1"), one("2"), one("3"), one("4")), 2)
+	if got := s.keys("logs"); len(got) != 1 {
+		t.Errorf("objects %q, want one", got)
+	}
+	more(batchOf("a", one("3"), one("4"), one("5")), 3)
+	fails(batchOf("a", one("6"), one("7")))
+	more(batchOf("a", one("other"), one("7"), one("8")), 2)
+	more(batchOf("a", one("8"), one("9"), one("10")), 3)
 }
 
 // TestLostAnswerAndAnotherWriter: the key is taken, but by another object.
