@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 		{name: "answer lost in a time-out", strikes: 3, errors: 1, lostAnswers: true, warm: true, exact: true, match: "request_timeout 0.5",
 			rules: lostNowAndThen("hang")},
 		{name: "answer lost behind a 500", strikes: 3, errors: 1, lostAnswers: true, warm: true, exact: true, rules: lostNowAndThen("500")},
-		{name: "answers lost in a row", strikes: 6, errors: 1, lostAnswers: true,
+		{name: "answers lost in a row", strikes: 6, errors: 1, lostAnswers: true, warm: true,
 			rules: []emulator.FaultRule{{Kind: emulator.FaultLostAnswer, Operations: []string{put}, After: 4, Count: 6}}},
 		{name: "expired credentials", strikes: 2, errors: 1,
 			rules: []emulator.FaultRule{{Kind: emulator.FaultExpiredToken, From: seconds(0.3), For: seconds(2)}}},
@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 			rules: []emulator.FaultRule{{Kind: emulator.FaultClockSkew, Skew: seconds(0) - seconds(20*60), For: seconds(2)}}},
 		{name: "creation in progress", strikes: 3, errors: 0,
 			rules: []emulator.FaultRule{{Kind: emulator.FaultAborted, Operations: []string{create, "CreateLogGroup"}, Count: 3}}},
-		{name: "everything at once", strikes: 10, errors: 4, warns: 2, lostAnswers: true, match: "request_timeout 1",
+		{name: "everything at once", strikes: 10, errors: 4, warns: 2, lostAnswers: true, warm: true, match: "request_timeout 1",
 			rules: []emulator.FaultRule{
 				{Kind: emulator.FaultThrottle, Probability: 0.2, For: seconds(3)},
 				{Kind: emulator.Fault500, Probability: 0.1, For: seconds(3)},
@@ -101,17 +101,14 @@ func TestFaults(t *testing.T) {
 
 func (c *faultCase) run(t *testing.T) {
 	e := weirtest.Endpoint(t, emulator.Options{})
-	if !c.warm {
-		weirtest.Faults(t, e, c.rules...)
-	}
 	w := weirtest.Start(t, e, weirtest.Config{Match: c.match, Buffer: impatient}.String())
 	l := newLoad(w, "app", 4, 20)
 	defer l.close()
 	if c.warm {
 		l.sendAll(t, 1)
 		w.Drained()
-		weirtest.Faults(t, e, c.rules...)
 	}
+	weirtest.Faults(t, e, c.rules...) // not before: their time would pass while weir starts
 	// Load goes on for as long as the fault has work to do.
 	for end := time.Now().Add(weirtest.Patience); ; {
 		l.sendAll(t, 10)
