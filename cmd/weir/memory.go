@@ -32,7 +32,7 @@ type quiet struct {
 type counted interface{ Totals() ledger.Sheet }
 
 func newQuiet(a counted) *quiet {
-	return &quiet{app: a, tick: time.NewTicker(20 * time.Second), shrunk: true}
+	return &quiet{app: a, tick: time.NewTicker(7 * time.Second), shrunk: true}
 }
 
 func (q *quiet) look() {
