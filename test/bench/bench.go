@@ -29,7 +29,6 @@ type result struct {
 	peak      int64
 	puts      int64
 	body      int64
-	acks      [4]float64
 }
 
 func (r result) perCPU() float64 { return float64(r.events) / r.cpu.Seconds() }
@@ -128,7 +127,7 @@ func (b *bench) once(ctx context.Context, c benchCase, s *subject) (result, erro
 		return result{}, fmt.Errorf("%s, %s: sent %d, acknowledged %d, received %d", c.name, s.name, report.Events, report.Acked, got.Events)
 	}
 	return result{events: report.Events, cpu: after.cpu() - before.cpu(), user: after.user - before.user, wall: wall,
-		peak: after.peak, puts: got.Puts, body: got.Bytes, acks: report.Acks}, nil
+		peak: after.peak, puts: got.Puts, body: got.Bytes}, nil
 }
 
 // table runs the cases, all subjects in turn, and prints the medians.

@@ -98,7 +98,6 @@ func (p *process) alive() error {
 type usage struct {
 	user, system time.Duration
 	rss, peak    int64 // bytes
-	switches     int64
 }
 
 func (u usage) cpu() time.Duration { return u.user + u.system }
@@ -128,8 +127,6 @@ func usageOf(pid int) (u usage, err error) {
 			u.peak = n << 10
 		case "VmRSS":
 			u.rss = n << 10
-		case "voluntary_ctxt_switches":
-			u.switches = n
 		}
 	}
 	return u, errors.Join(err1, err2, err3)
